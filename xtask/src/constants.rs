@@ -2,7 +2,8 @@
 
 use holdpoint_flow::options::{RUNS_DEFAULT, UNITS_AT_ONCE};
 use holdpoint_gate::ab::{estimate, unit_plan};
-use holdpoint_gate::{THRESHOLD_PCT, compare, disjoint_ci, noise, tolerance};
+use holdpoint_gate::history::PASS_NOISE_MAX;
+use holdpoint_gate::{PASS_TIMES, THRESHOLD_PCT, compare, disjoint_ci, noise, tolerance};
 use holdpoint_measure::constants as measure;
 use holdpoint_model::ab;
 use holdpoint_model::exit::EXIT_CODES;
@@ -109,9 +110,29 @@ fn table() -> String {
             "assumed standard deviation of the difference between sessions, in units of that between a baseline's runs",
         ),
         (
+            "`HIDING_DRIFT`",
+            tolerance::HIDING_DRIFT.to_string(),
+            "the same where it would hide a slowdown, which no further run confirms",
+        ),
+        (
+            "`MISS_MARGIN`",
+            tolerance::MISS_MARGIN.to_string(),
+            "by which a pass is surer than the miss rate by Student's t, because recorded runs lie far out more often",
+        ),
+        (
+            "`PASS_TIMES`",
+            PASS_TIMES.to_string(),
+            "policy `stored`: a change that is surely below so many times the tolerance passes too, and says so",
+        ),
+        (
+            "`PASS_NOISE_MAX`",
+            percent(PASS_NOISE_MAX),
+            "noise of a history up to which a run within it passes",
+        ),
+        (
             "`BUSIER`",
             percent(compare::BUSIER),
-            "of the CPUs more in use by others than for the baseline is busier",
+            "of the CPUs more in use by others than for the baseline is busier, less is quieter",
         ),
         (
             "`SPREAD_FACTOR`",

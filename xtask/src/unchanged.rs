@@ -59,5 +59,5 @@ pub fn judge_all(paths: &[String]) -> Vec<String> {
 }
 
 fn is_slow(current: &Current, baseline: &Baseline) -> bool {
-    judge(&compare(current, baseline, Allow::default()), Policy::AllowedMax).verdict == Verdict::Regressed
+    judge(&compare(current, baseline, Allow::default()), Policy::Stored).verdict == Verdict::Regressed
 }

@@ -4,13 +4,13 @@ use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::options::{
-    BaselineArgs, BaselineCommand, BaselineDir, RecordArgs, ShowArgs, ShowPageArgs, SuiteArg,
+    BaselineArgs, BaselineCommand, BaselineDir, PolicyArgs, RecordArgs, ShowArgs, ShowPageArgs, SuiteArg,
 };
 use crate::support::artifacts;
 use crate::support::links;
 use crate::support::suites;
 use holdpoint_gate::record::{self, RecordError};
-use holdpoint_gate::set_tolerances;
+use holdpoint_gate::{Policy, blind_spots, set_tolerances};
 use holdpoint_measure::machine;
 use holdpoint_model::suite::GateSettings;
 use holdpoint_model::{Baseline, Current, ExitCode, Report, RunStatus, Suite};
@@ -22,10 +22,17 @@ use std::process::Stdio;
 
 pub fn run(args: &BaselineArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
     match &args.command {
-        BaselineCommand::Record(args) => make(args, watch, record),
+        BaselineCommand::Record(args) => {
+            let (path, baseline, gate) = make(args, watch, record)?;
+            finish_recorded(&path, baseline, &gate, watch)
+        }
         BaselineCommand::Append(args) => append(args, watch),
         BaselineCommand::Promote(args) => crate::promote::run(args, watch),
-        BaselineCommand::Template(args) => make(args, watch, |runs, _| record::template(runs)),
+        BaselineCommand::Template(args) => {
+            // Of Apex-X's tolerances, which ask for nothing that runs could not serve.
+            let (path, baseline, _) = make(args, watch, |runs, _| record::template(runs))?;
+            finish(&path, baseline)
+        }
         BaselineCommand::Show(args) => show(args, watch),
         BaselineCommand::Fit(args) => {
             let path = path_of(args)?;
@@ -34,7 +41,7 @@ pub fn run(args: &BaselineArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flo
             let alarm_rate = baseline.alarm_rate.unwrap_or(ALARM_RATE);
             record::fit_tolerances(&mut baseline, alarm_rate)
                 .map_err(|e| FlowError::File { path: path.clone(), what: e.to_string() })?;
-            finish(&path, baseline)
+            finish_recorded(&path, baseline, &GateSettings::default(), watch)
         }
     }
 }
@@ -55,20 +62,21 @@ fn make(
     args: &RecordArgs,
     watch: &dyn Watch,
     rule: impl Fn(&[Current], &GateSettings) -> Result<Baseline, RecordError>,
-) -> Result<Done<Baseline>, FlowError> {
+) -> Result<(PathBuf, Baseline, GateSettings), FlowError> {
     let (currents, gate) = take_runs(args, watch)?;
     let baseline = rule(&currents, &gate).map_err(not_made)?;
     let path = match &args.baseline {
         Some(path) => path.clone(),
         None => own_path(&args.baseline_dir, &baseline)?,
     };
-    finish(&path, baseline)
+    Ok((path, baseline, gate))
 }
 
 /// A baseline with the tolerances that its suite asks for.
 pub fn record(currents: &[Current], gate: &GateSettings) -> Result<Baseline, RecordError> {
     let baseline = record::record(currents, gate.alarm_rate.unwrap_or(ALARM_RATE))?;
-    Ok(set_tolerances(baseline, None, gate))
+    // What nobody asks for is left to the policy that will judge by it.
+    Ok(set_tolerances(baseline, None, gate, Policy::AllowedMax))
 }
 
 fn append(args: &RecordArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
@@ -82,7 +90,7 @@ fn append(args: &RecordArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowEr
     let before = holdpoint_store::read_baseline(&path)?;
     let alarm_rate = gate.alarm_rate.or(before.alarm_rate).unwrap_or(ALARM_RATE);
     let baseline = record::append(before, &currents, alarm_rate).map_err(not_made)?;
-    finish(&path, set_tolerances(baseline, None, &gate))
+    finish_recorded(&path, set_tolerances(baseline, None, &gate, Policy::AllowedMax), &gate, watch)
 }
 
 /// The runs that were given or are made now, and the settings of their suite.
@@ -109,6 +117,30 @@ fn not_made(error: RecordError) -> FlowError {
 pub(crate) fn lock_of(path: &Path, watch: &dyn Watch) -> Result<FolderLock, FlowError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     artifacts::lock(folder.unwrap_or(Path::new(".")), watch)
+}
+
+/// The same of runs that were just recorded.
+fn finish_recorded(
+    path: &Path,
+    baseline: Baseline,
+    gate: &GateSettings,
+    watch: &dyn Watch,
+) -> Result<Done<Baseline>, FlowError> {
+    let policy = PolicyArgs::default().policy(gate)?;
+    let done = finish(path, baseline)?;
+    let exit = say_what_it_serves(&done.document, policy, watch);
+    Ok(Done { end: Ok(exit), ..done })
+}
+
+/// A baseline that cannot serve its tolerance is kept, says so, and ends as inconclusive, as its gates will.
+pub(crate) fn say_what_it_serves(baseline: &Baseline, policy: Policy, watch: &dyn Watch) -> ExitCode {
+    match blind_spots(baseline).filter(|_| policy == Policy::Stored) {
+        Some(blind) => {
+            watch.note(&format!("warning: {blind}"));
+            ExitCode::Inconclusive
+        }
+        None => ExitCode::Ok,
+    }
 }
 
 pub(crate) fn finish(path: &Path, baseline: Baseline) -> Result<Done<Baseline>, FlowError> {

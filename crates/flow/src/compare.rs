@@ -75,7 +75,8 @@ fn judge_report(
     }
     let policy = baseline_policy(&args.policy, &gate)?;
     let current = current?;
-    let baseline = set_tolerances(holdpoint_store::read_baseline(baseline)?, args.question.tolerance, &gate);
+    let baseline =
+        set_tolerances(holdpoint_store::read_baseline(baseline)?, args.question.tolerance, &gate, policy);
     Ok(judge_run(&current, &baseline, args.policy.allow(), policy))
 }
 

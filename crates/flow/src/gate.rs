@@ -14,7 +14,7 @@ use crate::support::sealing::{self, Sealing};
 use crate::support::suites;
 use crate::support::waivers::InForce;
 use crate::{ab, baseline, compare, profile, run};
-use holdpoint_gate::{HasExitCode, confirm, judge_run, set_tolerances};
+use holdpoint_gate::{HasExitCode, Policy, confirm, judge_run, set_tolerances};
 use holdpoint_history::Location;
 use holdpoint_model::{Baseline, Current, ExitCode, Report, Suite};
 use holdpoint_render::markdown;
@@ -61,11 +61,11 @@ pub fn run(args: &GateArgs, watch: &dyn Watch) -> Result<Done<Gated>, FlowError>
             let note = format!("inconclusive: no baseline for suite {:?} on this machine", suite.name);
             return Ok(Done::new(Gated::NoBaseline, ExitCode::Inconclusive).with_note(note));
         }
-        return record(args, &suite, &own, &artifacts, sealing, watch);
+        return record(args, &suite, &own, policy, &artifacts, sealing, watch);
     }
     // Read before measuring: a bad baseline should not cost a run.
     let baseline = holdpoint_store::read_baseline(&path)?;
-    let baseline = set_tolerances(baseline, args.decide.question.tolerance, &suite.gate);
+    let baseline = set_tolerances(baseline, args.decide.question.tolerance, &suite.gate, policy);
     let confirm = args.confirm.or(suite.gate.confirm).unwrap_or(CONFIRM_DEFAULT);
     holdpoint_store::check_writable(&artifacts.report())?;
     sealing.build_on(&path)?;
@@ -173,6 +173,7 @@ fn record(
     args: &GateArgs,
     suite: &Suite,
     path: &Path,
+    policy: Policy,
     artifacts: &Artifacts,
     sealing: Sealing,
     watch: &dyn Watch,
@@ -201,6 +202,7 @@ fn record(
         }
     };
     holdpoint_store::write_json(path, &recorded)?;
+    let exit = baseline::say_what_it_serves(&recorded, policy, watch);
     let note = format!(
         "baseline recorded: {}{unsealed}\n\
          next: change something and run \"holdpoint gate --suite {}\" again; it now compares with this baseline.\n\
@@ -208,7 +210,7 @@ fn record(
         path.display(),
         args.suite.suite
     );
-    Ok(Done::new(Gated::Recorded(Box::new(recorded)), ExitCode::Ok).with_note(note))
+    Ok(Done::new(Gated::Recorded(Box::new(recorded)), exit).with_note(note))
 }
 
 /// Keeps a report that was compared with nothing.

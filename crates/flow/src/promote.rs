@@ -7,6 +7,7 @@ use crate::error::FlowError;
 use crate::options::PromoteArgs;
 use crate::support;
 use holdpoint_evidence::hash;
+use holdpoint_gate::Policy;
 use holdpoint_gate::promote::promote;
 use holdpoint_measure::builds::Builds;
 use holdpoint_measure::clock;
@@ -41,7 +42,10 @@ pub fn run(args: &PromoteArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flow
     if let Some((path, what)) = edited {
         return Err(FlowError::File { path, what: format!("not promoted: {what}: it was edited") });
     }
-    baseline::finish(&path, baseline)
+    let done = baseline::finish(&path, baseline)?;
+    // It was promoted all the same.
+    baseline::say_what_it_serves(&done.document, Policy::Stored, watch);
+    Ok(done)
 }
 
 /// The file it goes to: the machine's own, which must be there if others are.

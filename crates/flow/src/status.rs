@@ -3,7 +3,9 @@
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::options::SuiteArg;
+use crate::support::artifacts;
 use crate::support::suites::{self, OWN_FILE};
+use holdpoint_evidence::rejudge::Rejudged;
 use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Calibration, ExitCode, Judgement, Suite, Verdict};
 use holdpoint_process::git;
@@ -47,15 +49,17 @@ pub fn run() -> Result<Done<Status>, FlowError> {
     let baseline = read_if_there(&path(".holdpoint/baselines"), holdpoint_store::read_baseline)?;
     let calibration =
         read_if_there(&path(".holdpoint/calibration"), holdpoint_store::read_document::<Calibration>)?;
-    let last =
-        read_if_there(Path::new("artifacts/comparison.json"), holdpoint_store::read_document::<Judgement>)?;
-    let last = last.filter(|judgement| judgement.suite == suite.name);
+    let last_file = Path::new("artifacts").join(artifacts::COMPARISON);
+    let stated = read_if_there(&last_file, holdpoint_store::read_document::<Judgement>)?;
+    let stated = stated.filter(|judgement| judgement.suite == suite.name);
+    // A file may say anything; its samples say what it is.
+    let last = stated.map(|stated| artifacts::rejudge_file(&stated, &last_file));
     let root = suite.dir.as_deref().unwrap_or(Path::new("."));
     let ci = CI_FILES.into_iter().find(|file| root.join(file).exists());
     let next = match (&last, &calibration) {
         _ if !is_own => "holdpoint init: a first suite for this repository".to_owned(),
         _ if is_unfinished(&name) => format!("fill in what is marked CHANGE in {name}, then holdpoint run"),
-        (Some(last), _) if last.verdict == Verdict::Regressed || last.verdict == Verdict::Broken => {
+        (Some(last), _) if last.judgement.verdict >= Verdict::Regressed => {
             "holdpoint report artifacts/comparison.json --html report.html: see what is slower or broken"
                 .to_owned()
         }
@@ -113,7 +117,11 @@ fn describe_calibration(calibration: &Calibration) -> String {
     format!("{false_alarms} false alarms in {trials} suites at {:.1} %, {date}", 100.0 * tolerance)
 }
 
-fn describe_verdict(judgement: &Judgement) -> String {
+fn describe_verdict(last: &Rejudged) -> String {
+    if let Some(problem) = last.problem() {
+        return format!("does not verify: {problem}");
+    }
+    let judgement = &last.judgement;
     let date = judgement.timestamp_utc.as_deref().map_or("", |time| time.get(..16).unwrap_or(time));
     let revision =
         judgement.revision.as_ref().and_then(|revision| revision.commit.get(..12)).unwrap_or_default();

@@ -40,6 +40,8 @@ pub struct Row {
     pub found: Found,
     /// That the machine was busier than for the baseline, where that matters to the metric.
     pub busier: Option<String>,
+    /// That it was less busy.
+    pub quieter: Option<String>,
 }
 
 /// A metric in the run.
@@ -62,13 +64,14 @@ pub fn compare(current: &Current, baseline: &Baseline, allow: Allow) -> Comparis
     let problem = machine_difference(current, baseline)
         .filter(|_| !allow.machine)
         .or_else(|| lock_difference(current, baseline).filter(|_| !allow.environment));
-    let busier = busier(current, baseline);
+    let [busier, quieter] = [busier(current, baseline), quieter(current, baseline)];
     let rows = baseline.metrics.iter().map(|(metric, was)| Row {
         metric: metric.clone(),
         workload: was.workload.clone().or_else(|| current.metrics.get(metric)?.workload.clone()),
         baseline: was.clone(),
         found: find(current, metric, was, problem.as_deref(), allow),
         busier: busier.clone().filter(|_| !is_timed_on_device(was)),
+        quieter: quieter.clone().filter(|_| !is_timed_on_device(was)),
     });
     Comparison {
         suite: current.suite.clone(),
@@ -103,13 +106,30 @@ fn find(current: &Current, metric: &str, was: &BaselineMetric, of_all: Option<&s
     }
 }
 
-/// Share of the machine's CPUs by which others may use more of it than they did for any run of the baseline.
+/// Share of the machine's CPUs by which others may use more of it than they did for any run of the baseline, or less.
 pub const BUSIER: f64 = 0.1;
+
+/// The share that others used during a run of the baseline, where that is known of all.
+fn others_cpu(baseline: &Baseline, pick: fn(f64, f64) -> f64) -> Option<f64> {
+    let known: Option<Vec<f64>> = baseline.runs.iter().map(|run| run.others_cpu).collect();
+    known?.into_iter().reduce(pick)
+}
+
+/// Whether other processes used less of the machine than for the baseline: its times are then those of a slower machine.
+fn quieter(current: &Current, baseline: &Baseline) -> Option<String> {
+    let was = others_cpu(baseline, f64::min)?;
+    let is = current.others_cpu.filter(|is| *is < was - BUSIER)?;
+    Some(format!(
+        "other processes used {:.0} % of this machine's CPUs, at least {:.0} % while the baseline was recorded: record one now with \
+         \"holdpoint baseline record\", or compare side by side with \"holdpoint gate --against REV\"",
+        is * 100.0,
+        was * 100.0
+    ))
+}
 
 /// Whether other processes used more of the machine than for the baseline.
 fn busier(current: &Current, baseline: &Baseline) -> Option<String> {
-    let known: Option<Vec<f64>> = baseline.runs.iter().map(|run| run.others_cpu).collect();
-    let was = known?.into_iter().reduce(f64::max)?;
+    let was = others_cpu(baseline, f64::max)?;
     let is = current.others_cpu.filter(|is| *is > was + BUSIER)?;
     Some(format!(
         "other processes used {:.0} % of this machine's CPUs, at most {:.0} % while the baseline was recorded: end them and \

@@ -2,6 +2,7 @@
 
 use crate::Policy;
 use crate::compare::{Comparison, Found, Row, compare};
+use crate::tolerance::{self, TOLERANCE};
 use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::suite::GateSettings;
 use holdpoint_model::waiver::Limit;
@@ -23,13 +24,20 @@ pub fn judge_run(current: &Current, baseline: &Baseline, allow: Allow, policy: P
     }
 }
 
-/// A baseline with the tolerances that a flag or a suite gives in place of its own, but no less than what its runs let be seen.
-pub fn set_tolerances(mut baseline: Baseline, flag: Option<f64>, gate: &GateSettings) -> Baseline {
+/// A baseline with the tolerances that are asked for: by a flag, else the suite, else its own; under the policy `stored` the usual one
+/// where nobody asks. None is ever widened to what the runs let be seen.
+pub fn set_tolerances(
+    mut baseline: Baseline,
+    flag: Option<f64>,
+    gate: &GateSettings,
+    policy: Policy,
+) -> Baseline {
     for metric in baseline.metrics.values_mut() {
         let own = metric.workload.as_ref().and_then(|name| gate.workloads.get(name));
         let suite = own.map(|own| own.tolerance).or(gate.tolerance).map(Limit::share);
-        if let Some(tolerance) = flag.or(suite) {
-            crate::tolerance::set(metric, tolerance);
+        let usual = (policy == Policy::Stored && metric.own_tolerance().is_none()).then_some(TOLERANCE);
+        if let Some(tolerance) = flag.or(suite).or(usual) {
+            tolerance::set(metric, tolerance);
         }
     }
     baseline
@@ -139,7 +147,7 @@ pub(crate) fn check(row: &Row, allowed_max_ms: Option<f64>, rule: impl FnOnce(f6
 
 /// Up to this many times the baseline may be the work of other processes: they share caches, memory and cores with
 /// it. Times are without waits for a CPU, so that more than this is the code's.
-const BUSIER_TIMES: f64 = 3.0;
+pub(crate) const BUSIER_TIMES: f64 = 3.0;
 
 /// A slowdown on a machine that was busier than for the baseline is no evidence against the code.
 fn unless_busier(row: &Row, check: Check) -> Check {
@@ -196,5 +204,6 @@ pub(crate) fn blank(metric: &str, status: CheckStatus, verdict: Verdict, reason:
         threshold: None,
         waiver: None,
         paired: None,
+        stored: None,
     }
 }

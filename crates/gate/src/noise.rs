@@ -1,12 +1,40 @@
 //! The smallest change that a baseline's noise can resolve. Where it cannot resolve the tolerance, a verdict would be a
 //! coin toss, and there is none.
 
-use crate::tolerance::RUNS_MIN;
+use crate::judge::BUSIER_TIMES;
+use crate::tolerance::{self, RUNS_MIN};
 use holdpoint_model::{BaselineMetric, Verdict};
 use holdpoint_stats as stats;
 
 /// The noise of a baseline whose file does not say what can be seen, in units of its spread.
 pub const SPREAD_FACTOR: f64 = 3.0;
+
+/// How far the noise of a baseline may carry a run of unchanged code, as ratios.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Bands {
+    /// Slower by no more than this, at the alarm rate.
+    pub alarm: f64,
+    /// Faster by no more than this, at the miss rate.
+    pub miss: f64,
+    /// Whether the baseline's runs say so.
+    pub is_known: bool,
+}
+
+impl Bands {
+    /// Runs of which nobody knows how far they differ are assumed to differ by as much as others on the machine can do.
+    pub fn of(was: &BaselineMetric) -> Self {
+        let by_spread = || {
+            stats::spread(&was.runs_ms)
+                .filter(|_| was.runs_ms.len() >= RUNS_MIN)
+                .map(|spread| SPREAD_FACTOR * spread)
+        };
+        let alarm = was.smallest_visible_slowdown.or_else(by_spread);
+        match alarm.zip(tolerance::miss_band(was)) {
+            Some((alarm, miss)) => Self { alarm: 1.0 + alarm, miss: 1.0 + miss, is_known: true },
+            None => Self { alarm: BUSIER_TIMES, miss: BUSIER_TIMES, is_known: false },
+        }
+    }
+}
 
 /// A policy's verdict in view of the noise: the verdict itself, a milder one, or [`Verdict::Inconclusive`]
 /// with the reason.
@@ -52,8 +80,7 @@ fn unclear(was: &BaselineMetric, visible: f64, allowed_max_ms: f64, current_ms: 
     let change = |ms: f64| (ms / was.value_ms - 1.0) * 100.0;
     format!(
         "{:+.1} %, but runs of the baseline differ by {:.1} %: a change below {:.0} % is within the noise, the \
-         tolerance is {:.1} %; widen it with \"holdpoint baseline fit\", record on a quieter machine, or compare side \
-         by side with \"holdpoint gate --against REV\"",
+         tolerance is {:.1} %; record on a quieter machine, or compare side by side with \"holdpoint gate --against REV\"",
         change(current_ms),
         stats::spread(&was.runs_ms).unwrap_or(0.0) * 100.0,
         visible * 100.0,

@@ -2,7 +2,7 @@
 
 use crate::compare::identity_difference;
 use crate::record::{RecordError, record};
-use crate::tolerance::RUNS_MIN;
+use crate::tolerance::{self, RUNS_MIN, TOLERANCE};
 use holdpoint_model::{Allow, Baseline, Current, Promotion};
 use holdpoint_stats::sequential::ALARM_RATE;
 
@@ -49,7 +49,7 @@ pub fn promote(
         check_before(before, &baseline).map_err(PromoteError::Lost)?;
         baseline.baseline_notes.clone_from(&before.baseline_notes);
         if runs.len() < RUNS_MIN {
-            keep_tolerances(&mut baseline, before);
+            keep_tolerances(&mut baseline, before, alarm_rate);
         }
     }
     baseline.promoted = Some(promotion);
@@ -116,12 +116,18 @@ fn check_before(before: &Baseline, now: &Baseline) -> Result<(), String> {
     }
 }
 
-fn keep_tolerances(baseline: &mut Baseline, before: &Baseline) {
+/// A run alone does not say how far runs differ: the baseline before does.
+fn keep_tolerances(baseline: &mut Baseline, before: &Baseline, alarm_rate: f64) {
+    let tail = tolerance::tail(baseline, alarm_rate);
     for (name, metric) in &mut baseline.metrics {
-        if let Some(was) = before.metrics.get(name) {
-            metric.max_regression_ratio = was.max_regression_ratio;
-            metric.max_regression_abs_ms = was.max_regression_abs_ms;
-            metric.smallest_visible_slowdown = was.smallest_visible_slowdown;
+        let Some(was) = before.metrics.get(name) else { continue };
+        metric.max_regression_ratio = was.max_regression_ratio;
+        metric.max_regression_abs_ms = was.max_regression_abs_ms;
+        if was.is_widened() {
+            tolerance::set(metric, TOLERANCE);
         }
+        metric.noise = tolerance::noise_of(was);
+        let visible = [tolerance::smallest_visible(metric, tail), was.smallest_visible_slowdown];
+        metric.smallest_visible_slowdown = visible.into_iter().flatten().reduce(f64::max);
     }
 }

@@ -251,6 +251,7 @@ fn metrics(runs: &[Current], first: &Current) -> BTreeMap<String, BaselineMetric
             answer_checked: value.answer_checked,
             spread: stats::spread(&runs_ms),
             smallest_visible_slowdown: None,
+            noise: None,
             slow_stretches: runs.iter().filter_map(|run| run.metrics.get(name)?.slow_stretches).collect(),
             runs_ms,
         };

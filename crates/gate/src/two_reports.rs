@@ -84,6 +84,7 @@ fn as_baseline(report: &Report) -> Baseline {
         value_ms: value.value_ms,
         max_regression_ratio: DEFAULT_RATIO,
         smallest_visible_slowdown: None,
+        noise: None,
         slow_stretches: Vec::new(),
         max_regression_abs_ms: 0.0,
         workload: value.workload,

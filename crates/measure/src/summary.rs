@@ -37,7 +37,7 @@ pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
         min_ms: stats::percentile_floor(&times_ms, 0.0)?,
         cv: stats::coefficient_of_variation(&times_ms),
         p50_interval_ms: stats::median_interval_of_rounds(&rounds_ms),
-        slow_stretches: slow_stretches(&rounds_ms),
+        slow_stretches: stats::slow_stretches(&rounds_ms),
         throughput: facts.work.map(|work| throughput(&work, p50_ms)).unwrap_or_default(),
         peak_memory_mb: peak_mb(samples.rounds.iter().map(|round| round.peak_rss_bytes)),
         // A clock too coarse for the call reports 0, which is no time.
@@ -52,24 +52,6 @@ pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
         kernel: facts.kernel,
         samples,
     })
-}
-
-/// Stretches of a run at most, and at least: each long enough that noise from call to call averages out, and shorter than what lasts.
-const STRETCHES: [usize; 2] = [20, 10];
-
-/// How much slower the slowest tenth of the stretches was than the middle one; absent with fewer rounds than stretches.
-fn slow_stretches(rounds_ms: &[Vec<f64>]) -> Option<f64> {
-    let [most, least] = STRETCHES;
-    if rounds_ms.len() < least {
-        return None;
-    }
-    let count = rounds_ms.len().min(most);
-    let stretch = |at: usize| {
-        let [begin, end] = [at, at + 1].map(|at| at * rounds_ms.len() / count);
-        stats::median(&rounds_ms[begin..end].concat())
-    };
-    let medians: Vec<f64> = (0..count).filter_map(stretch).collect();
-    Some(stats::quantile(&medians, 0.9)? / stats::median(&medians)? - 1.0)
 }
 
 /// Cycles per call, median over the samples whose clock is known.

@@ -90,6 +90,18 @@ pub struct BaselineMetric {
     /// three runs, and in files from before it was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_visible_slowdown: Option<f64>,
+    /// How far runs of the baseline before this one differ, where this one has too few runs to know. Absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<RunNoise>,
+}
+
+/// How far runs differ.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunNoise {
+    /// Standard deviation of the logarithms of their values.
+    pub sd: f64,
+    /// Of how many runs.
+    pub runs_count: usize,
 }
 
 /// The originals' tolerance where a file names none.
@@ -105,9 +117,26 @@ pub const DEFAULT_RATIO: f64 = 0.50;
 pub const ONE_RUN_RATIO: f64 = 0.10;
 
 impl BaselineMetric {
+    /// The tolerance that the file's author asked for, as a share; absent where it is a default, or where an earlier version widened it
+    /// to what the runs let be seen.
+    pub fn own_tolerance(&self) -> Option<f64> {
+        let is_default = self.has_default(DEFAULT_RATIO) || self.has_default(ONE_RUN_RATIO);
+        (!is_default && !self.is_widened()).then(|| self.tolerance())
+    }
+
+    /// Whether an earlier version made the tolerance of what the runs let be seen.
+    pub fn is_widened(&self) -> bool {
+        self.smallest_visible_slowdown.is_some_and(|visible| self.has_default(visible))
+    }
+
     /// Whether the tolerance is this default, which nobody has asked for.
     pub fn has_default(&self, ratio: f64) -> bool {
         self.max_regression_ratio == ratio && self.max_regression_abs_ms == 0.0
+    }
+
+    /// How much slower than the value it may be, as a share.
+    pub fn tolerance(&self) -> f64 {
+        self.max_regression_ratio + self.max_regression_abs_ms / self.value_ms
     }
 
     /// The originals' rule: anything above this fails.
@@ -138,6 +167,7 @@ impl From<Current> for Baseline {
                 spread: None,
                 smallest_visible_slowdown: None,
                 slow_stretches: Vec::new(),
+                noise: None,
             };
             (name, value)
         });

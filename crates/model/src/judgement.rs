@@ -236,7 +236,7 @@ pub struct Check {
     /// The baseline's value.
     #[serde(default)]
     pub baseline_ms: Option<f64>,
-    /// Anything above this fails.
+    /// Anything above this fails; under the policy `stored` nothing above it passes.
     #[serde(default)]
     pub allowed_max_ms: Option<f64>,
     /// The run's value.
@@ -263,6 +263,22 @@ pub struct Check {
     /// Keys that only a comparison of two sides has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paired: Option<PairedKeys>,
+    /// What the baseline's noise allows to be said, under the policy `stored`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoredKeys>,
+}
+
+/// A change against a stored baseline, in view of its noise. All are shares: 0.01 is 1 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StoredKeys {
+    /// How much slower the metric may be: what was asked for.
+    pub tolerance: f64,
+    /// A pass is surely less slow than this: the tolerance, or twice of it.
+    pub limit: f64,
+    /// The change is surely less than this, at the miss rate.
+    pub change_max: f64,
+    /// The smallest slowdown that is reported, at the alarm rate.
+    pub sees: f64,
 }
 
 impl Check {

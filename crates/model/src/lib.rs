@@ -45,7 +45,7 @@ pub mod waiver;
 
 pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, SideNumbers, Trouble, Unit};
 pub use attest::{Attestation, Envelope, SignOff, Statement};
-pub use baseline::{Baseline, BaselineMetric, BaselineRun, Promotion};
+pub use baseline::{Baseline, BaselineMetric, BaselineRun, Promotion, RunNoise};
 pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
 pub use cache::{CacheListing, CachedBuild};
 pub use calibration::{Calibrated, Calibration};

@@ -75,22 +75,48 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     (median > 0.0).then(|| (sorted[sorted.len() - 1] - sorted[0]) / median)
 }
 
-/// How far the median of a few new values may lie above that of `values` by chance: exceeded with probability `tail`
-/// if all of them are independent draws from one normal distribution, whose variance is estimated from `values` alone.
-///
-/// `new_variance` is the variance of that median in units of the variance of a value: what the new values add, and
-/// what else the two groups may differ by. Absent with fewer than two values or a tail that is not in (0, 1/2).
-pub fn median_excess(values: &[f64], new_variance: f64, tail: f64) -> Option<f64> {
-    let (_, variance) = classic::moments(values)?;
-    let count = values.len() as f64;
-    (tail > 0.0 && tail < 0.5).then(|| {
-        let error = (new_variance + MEDIAN_VARIANCE / count).sqrt();
-        special::student_upper(tail, count - 1.0) * error * variance.sqrt()
-    })
+/// The standard deviation (n-1); absent with fewer than two values.
+pub fn standard_deviation(values: &[f64]) -> Option<f64> {
+    classic::moments(values).map(|(_, variance)| variance.sqrt())
 }
 
-/// The variance of the median of many normal values, over that of their mean: π/2. Of a few values it is less.
+/// How far one normal value may lie above another by chance: exceeded with probability `tail`. `sd` was estimated from `count` values
+/// like them; `variance` is that of their difference in units of `sd`². Absent with fewer than two values or a tail that is not in
+/// (0, 1/2).
+pub fn normal_excess(sd: f64, count: usize, variance: f64, tail: f64) -> Option<f64> {
+    let degrees = count.checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
+    (tail > 0.0 && tail < 0.5).then(|| special::student_upper(tail, degrees) * variance.sqrt() * sd)
+}
+
+/// The variance of the median of so many normal values, in units of that of one: π/2n, which is a little too much for a few, and exact
+/// for one and two.
+pub fn median_variance(count: usize) -> f64 {
+    match count {
+        0..=2 => 1.0 / count.max(1) as f64,
+        _ => MEDIAN_VARIANCE / count as f64,
+    }
+}
+
+/// The variance of the median of many normal values, over that of their mean: π/2.
 const MEDIAN_VARIANCE: f64 = std::f64::consts::FRAC_PI_2;
+
+/// Stretches of a run at most, and at least: each long enough that noise from call to call averages out, and shorter than what lasts.
+const STRETCHES: [usize; 2] = [20, 10];
+
+/// How much slower the slowest tenth of the stretches was than the middle one; absent with fewer rounds than stretches.
+pub fn slow_stretches(rounds: &[Vec<f64>]) -> Option<f64> {
+    let [most, least] = STRETCHES;
+    if rounds.len() < least {
+        return None;
+    }
+    let count = rounds.len().min(most);
+    let stretch = |at: usize| {
+        let [begin, end] = [at, at + 1].map(|at| at * rounds.len() / count);
+        median(&rounds[begin..end].concat())
+    };
+    let medians: Vec<f64> = (0..count).filter_map(stretch).collect();
+    Some(quantile(&medians, 0.9)? / median(&medians)? - 1.0)
+}
 
 /// An interval for the median of values that come in rounds, at 95 %.
 ///
@@ -175,15 +201,16 @@ mod tests {
                 .filter(|_| {
                     let values: Vec<f64> = (0..count).map(|_| random.normal()).collect();
                     let new: Vec<f64> = (0..3).map(|_| random.normal()).collect();
-                    let excess = median_excess(&values, 0.449, tail).unwrap();
+                    let sd = standard_deviation(&values).unwrap();
+                    let excess = normal_excess(sd, count, 0.449 + median_variance(count), tail).unwrap();
                     median(&new).unwrap() - median(&values).unwrap() > excess
                 })
                 .count();
             let rate = exceeded as f64 / f64::from(trials);
             assert!((0.75 * tail..1.05 * tail).contains(&rate), "{count} values: {rate}");
         }
-        assert_eq!(median_excess(&[1.0], 0.449, tail), None);
-        assert_eq!(median_excess(&[1.0, 2.0], 0.449, 0.5), None);
+        assert_eq!(normal_excess(1.0, 1, 0.449, tail), None);
+        assert_eq!(normal_excess(1.0, 2, 0.449, 0.5), None);
     }
 
     #[test]

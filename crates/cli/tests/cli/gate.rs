@@ -5,7 +5,7 @@ use crate::common::{Here, TINY, keys, ran};
 #[test]
 fn the_first_gate_records_a_baseline_and_says_what_next() {
     let here = Here::new();
-    let ran = here.run(&["gate", "--suite", "suite.toml", "--runs", "2"]);
+    let ran = here.run(&["gate", "--suite", "suite.toml", "--runs", "2", "--policy", "allowed-max"]);
     ran.ends(0).prints(&["tiny · baseline", "pack_p50_ms", "2 metrics, from 2 runs"]);
     ran.notes(&["no baseline for suite \"tiny\" on this machine yet; recording one from 2 runs"]);
     ran.notes(&[
@@ -18,6 +18,14 @@ fn the_first_gate_records_a_baseline_and_says_what_next() {
     let expected = [&[here.baseline()], &artifacts[..], &["suite.toml".to_owned()]].concat();
     assert_eq!(here.files(), expected);
     assert_eq!(here.left_over(), [""; 0]);
+}
+
+#[test]
+fn a_baseline_of_one_run_is_recorded_with_a_warning_and_passes_nothing() {
+    let here = Here::new();
+    let gate = || here.run(&["gate", "--suite", "suite.toml", "--runs", "1"]);
+    gate().ends(3).notes(&["warning: this baseline cannot serve 2 of 2 metrics", "baseline recorded: "]);
+    gate().ends(3).prints(&["policy stored", "the baseline is one run", "holdpoint gate --against REV"]);
 }
 
 #[test]
@@ -147,7 +155,7 @@ fn a_wrong_answer_is_broken_and_makes_no_baseline() {
     let here = Here::new();
     let suite = format!("{TINY}expect_stdout = \"yes\"\n");
     here.write("suite.toml", &suite);
-    let ran = here.run(&["gate", "--suite", "suite.toml", "--runs", "3"]);
+    let ran = here.run(&["gate", "--suite", "suite.toml", "--runs", "3", "--policy", "allowed-max"]);
     ran.ends(4).prints(&["wrong answer before timing: stdout: got \"\", want \"yes\""]);
     ran.notes(&["no baseline was recorded: the run's status is \"failed\""]);
     assert!(

@@ -15,7 +15,7 @@ const GRACE: Duration = Duration::from_secs(30);
 fn suite(way: &str) -> String {
     let timeout_ms = if way == HONEST { 60_000 } else { TIMEOUT_MS };
     format!(
-        "schema_version = 1\nname = \"strange\"\n[measure]\nrounds_min = 10\nrounds_max = 10\nround_ms = 1\nwarmup_ms_max = 0\n\
+        "schema_version = 1\nname = \"strange\"\n[gate]\npolicy = \"allowed-max\"\n[measure]\nrounds_min = 10\nrounds_max = 10\nround_ms = 1\nwarmup_ms_max = 0\n\
          timeout_ms = {timeout_ms}\n[workers.spin]\ncommand = [\"python3\", \"worker.py\", \"{way}\", \"pids\"]\n\
          [[workload]]\nname = \"spin\"\nworker = \"spin\"\nop = \"spin\"\nshape = [2000]\ndtype = \"i64\"\n"
     )

@@ -8,10 +8,29 @@ fn json_output_equals_the_written_file() {
     let here = Here::new();
     let ran = here.run(&["--format", "json", "run", "--suite", "suite.toml"]);
     assert_eq!(ran.ends(0).stdout, here.read("artifacts/report.json"));
-    let ran = here.run(&["gate", "--format", "json", "--suite", "suite.toml", "--runs", "1"]);
+    let ran = here.run(&[
+        "gate",
+        "--format",
+        "json",
+        "--suite",
+        "suite.toml",
+        "--runs",
+        "1",
+        "--policy",
+        "allowed-max",
+    ]);
     assert_eq!(ran.ends(0).stdout, here.read(&here.baseline()));
     here.edit_times(1e9);
-    let ran = here.run(&["gate", "--format", "json", "--quiet", "--suite", "suite.toml"]);
+    let ran = here.run(&[
+        "gate",
+        "--format",
+        "json",
+        "--quiet",
+        "--suite",
+        "suite.toml",
+        "--policy",
+        "allowed-max",
+    ]);
     assert_eq!(ran.ends(0).stdout, here.read("artifacts/comparison.json"));
     assert_eq!(ran.stderr, "");
 }
@@ -21,7 +40,7 @@ fn quiet_prints_nothing_but_errors() {
     let here = Here::new();
     for arguments in [
         &["run", "--suite", "suite.toml", "-q"][..],
-        &["-q", "gate", "--suite", "suite.toml", "--runs", "1"],
+        &["-q", "gate", "--suite", "suite.toml", "--runs", "1", "--policy", "allowed-max"],
         &["-q", "baseline", "show", "--suite", "suite.toml"],
         &["-q", "report"],
         &["-q", "doctor"],

@@ -33,7 +33,7 @@ impl Here {
     }
 }
 
-const TINY: [&str; 4] = ["--suite", "suite.toml", "--runs", "1"];
+const TINY: [&str; 6] = ["--suite", "suite.toml", "--runs", "1", "--policy", "allowed-max"];
 
 #[test]
 fn a_gate_waits_for_the_one_before_it_in_the_same_folder() {

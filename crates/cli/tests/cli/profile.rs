@@ -187,7 +187,21 @@ fn what_regressed_is_profiled_and_the_verdict_stays() {
     here.write("suite.toml", &suite.replace("[\"true\"]", "[\"true\"]\nmetrics = [\"p50_ms\", \"p95_ms\"]"));
     let gate = |fake: &str, more: &[&str]| {
         let arguments =
-            [&["gate", "--suite", "suite.toml", "--runs", "1", "--confirm", "0"][..], more].concat();
+            [
+                &[
+                    "gate",
+                    "--suite",
+                    "suite.toml",
+                    "--runs",
+                    "1",
+                    "--confirm",
+                    "0",
+                    "--policy",
+                    "allowed-max",
+                ][..],
+                more,
+            ]
+            .concat();
         ran(fakes::command(&here, fake, "", &arguments).output().unwrap())
     };
     gate("", &[]).ends(0);

@@ -20,7 +20,7 @@ fn each_step_leads_to_the_next() {
         "none in artifacts/",
         "holdpoint gate --against",
     ]);
-    let gate = ["gate", "--confirm", "0"];
+    let gate = ["gate", "--confirm", "0", "--runs", "1", "--policy", "allowed-max"];
     here.run(&gate).ends(0);
     here.edit_times(1e9);
     here.run(&gate).ends(0);
@@ -28,6 +28,10 @@ fn each_step_leads_to_the_next() {
     here.edit_times(1e-9);
     here.run(&gate).ends(1);
     here.run(&[]).ends(0).prints(&["regressed, 20", "holdpoint report artifacts/comparison.json"]);
+    here.edit("artifacts/comparison.json", |stated| stated["verdict"] = "pass".into());
+    here.run(&[])
+        .ends(0)
+        .prints(&["does not verify: it says pass, judged again it is regressed", "holdpoint report"]);
     let status: serde_json::Value =
         serde_json::from_str(&here.run(&["--format", "json"]).ends(0).stdout).unwrap();
     assert_eq!(status["ci"], "not set up");

@@ -71,7 +71,7 @@ fn fit_refuses_a_baseline_with_too_few_runs() {
 #[test]
 fn a_baseline_is_named_after_suite_and_machine() {
     let here = Here::new();
-    here.run(&["baseline", "record", "--suite", "suite.toml", "--runs", "1"]).ends(0);
+    here.run(&["baseline", "record", "--suite", "suite.toml", "--runs", "1"]).ends(3);
     assert!(here.baseline().starts_with(".holdpoint/baselines/tiny-"));
     here.run(&["baseline", "show", "--suite", "suite.toml"]).ends(0).prints(&["pack_p50_ms"]);
     // Apex-X's reports name no machine, so the baseline has no default file name.

@@ -108,7 +108,10 @@ fn describe_run(j: &Judgement) -> String {
     let metrics = j.checks.iter().filter(|check| check.metric != STATUS_METRIC).count();
     let mut detail =
         format!("{}: {}, {}, policy {}", j.suite, j.verdict.as_str(), plural(metrics, "metric"), j.policy);
-    let most = j.checks.iter().filter_map(|check| Some(check.allowed_max_ms? / check.baseline_ms? - 1.0));
+    let most = j.checks.iter().filter_map(|check| match &check.stored {
+        Some(stored) => Some(stored.limit),
+        None => Some(check.allowed_max_ms? / check.baseline_ms? - 1.0),
+    });
     if let Some(most) = most.max_by(f64::total_cmp) {
         detail += &format!(", at most {:+.1} % allowed", most * 100.0);
     }

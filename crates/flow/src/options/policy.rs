@@ -11,7 +11,7 @@ const THRESHOLD_ALONE: &str = "--threshold goes with --policy threshold; leave o
 /// How to decide.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct PolicyArgs {
-    /// The rule that decides: allowed-max or threshold for a baseline, sequential or disjoint-ci for two sides
+    /// The rule that decides: stored, allowed-max or threshold for a baseline, sequential or disjoint-ci for two sides
     #[arg(long, value_name = "NAME", value_parser = policy_parser(), hide_possible_values = true, help_heading = "Decision")]
     pub policy: Option<Policy>,
     /// For the policy `threshold`: the least improvement that passes, in percent [default: -3.0]
@@ -35,7 +35,7 @@ impl PolicyArgs {
         let recorded = suite_policy(gate)?.filter(|policy| policy.takes_baseline());
         let threshold = self.threshold.or(gate.threshold);
         match (self.policy.or(recorded.filter(|_| self.threshold.is_none())), threshold) {
-            (None, None) => Ok(Policy::AllowedMax),
+            (None, None) => Ok(Policy::Stored),
             (None | Some(Policy::Threshold { .. }), Some(threshold_pct)) => {
                 Ok(Policy::Threshold { threshold_pct })
             }

@@ -1,12 +1,17 @@
-//! How often a gate against a stored baseline calls unchanged code slower, on synthetic noise.
+//! How often a gate against a stored baseline calls unchanged code slower, on synthetic noise, and how often it passes slower code, on
+//! recorded noise.
 //!
-//! `cargo bench -p holdpoint-gate --bench stored` prints the table of METHODOLOGY.md, "Against a stored baseline".
+//! `cargo bench -p holdpoint-gate --bench stored` prints the tables of METHODOLOGY.md, "Against a stored baseline".
 
 #![allow(clippy::print_stdout)]
 
+mod recorded;
 mod simulate;
 
+use holdpoint_model::Verdict;
+use holdpoint_stats::random::Random;
 use holdpoint_stats::sequential::ALARM_RATE;
+use recorded::{Record, State, slowdown};
 use simulate::{Noise, Outcome, Recorded, simulate};
 
 const SUITES: u32 = 1_000;
@@ -36,6 +41,44 @@ fn main() {
             print(sessions, runs, name, &outcome);
         }
     }
+    println!(
+        "\n| baseline | run | noise | 5 % slower passes | 5 to 600 % slower passes | is found | unchanged passes | is called slower |"
+    );
+    println!("|---|---|--:|--:|--:|--:|--:|--:|");
+    let record = Record::read();
+    for before in State::ALL {
+        for now in [State::Quiet, State::Loaded] {
+            for scale in [1.0, 0.1, 0.02] {
+                print_recorded(&record, [before, now], scale);
+            }
+        }
+    }
+}
+
+/// Pairs of a baseline and slower code in each row of the table.
+const PAIRS: u32 = 2_000;
+
+/// Verdicts on slower and on unchanged code, as shares.
+fn print_recorded(record: &Record, states: [State; 2], scale: f64) {
+    let mut random = Random::new(2);
+    let mut share = |is: fn(Verdict) -> bool, slower: fn(&mut Random) -> f64| {
+        let mut is_one = || {
+            let by = slower(&mut random);
+            is(record.judge(states, by, scale, &mut random).by_gate)
+        };
+        let count: u32 = (0..PAIRS).map(|_| u32::from(is_one())).sum();
+        format!("{:.2} %", f64::from(count) / f64::from(PAIRS) * 100.0)
+    };
+    let is_green = |verdict| verdict <= Verdict::Pass;
+    let cells = [
+        share(is_green, |_| 0.05),
+        share(is_green, slowdown),
+        share(|verdict| verdict == Verdict::Regressed, slowdown),
+        share(is_green, |_| 0.0),
+        share(|verdict| verdict == Verdict::Regressed, |_| 0.0),
+    ];
+    let [before, now] = states.map(|state| format!("{state:?}").to_lowercase());
+    println!("| {before} | {now} | {scale} | {} |", cells.join(" | "));
 }
 
 fn print(sessions: usize, runs: usize, name: &str, outcome: &Outcome) {

@@ -96,21 +96,30 @@ pub fn simulate(noise: Noise, recorded: Recorded, alarm_rate: f64, suites: u32, 
         let later = session(3);
         let baseline = record(&runs, alarm_rate).expect("runs of one suite");
         seen.extend(baseline.metrics.values().filter_map(|metric| metric.smallest_visible_slowdown));
-        let is_slow = is_slow(&later[0], &baseline);
-        outcome.by_one_run += u32::from(is_slow);
-        let confirmed =
-            || confirm::median_run(&later).is_some_and(|median| self::is_slow(&median.current, &baseline));
-        outcome.by_gate += u32::from(is_slow && confirmed());
+        let judged = judge_gate(&baseline, &later);
+        outcome.by_one_run += u32::from(judged.by_one_run == Verdict::Regressed);
+        outcome.by_gate += u32::from(judged.by_gate == Verdict::Regressed);
     }
     outcome.sees_sd = holdpoint_stats::median(&seen).unwrap_or(0.0).ln_1p() / SD;
     outcome
 }
 
-fn is_slow(current: &Current, baseline: &Baseline) -> bool {
-    judge(&compare(current, baseline, Allow::default()), Policy::AllowedMax).verdict == Verdict::Regressed
+/// The verdict of a gate: of the first run, or of the median of all where that is slower than allowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged {
+    pub by_one_run: Verdict,
+    pub by_gate: Verdict,
 }
 
-fn one_run(values: impl Iterator<Item = f64>) -> Current {
+pub fn judge_gate(baseline: &Baseline, runs: &[Current]) -> Judged {
+    let judge = |run: &Current| judge(&compare(run, baseline, Allow::default()), Policy::Stored).verdict;
+    let by_one_run = judge(&runs[0]);
+    let confirmed = || confirm::median_run(runs).map(|median| judge(&median.current));
+    let by_gate = if by_one_run == Verdict::Regressed { confirmed() } else { None };
+    Judged { by_one_run, by_gate: by_gate.unwrap_or(by_one_run) }
+}
+
+pub fn one_run(values: impl Iterator<Item = f64>) -> Current {
     let value = |value_ms| MetricValue {
         value_ms,
         workload: None,

@@ -4,10 +4,10 @@ use super::deciding::{Compared, is_exact};
 use super::evidence::{self, Blocks};
 use super::resolution::why_blind;
 use super::{Deciding, estimate, exact, metrics, power};
-use crate::contradiction::is_close;
 use crate::judge::{blank, overall_status, overall_verdict, status_of};
 use crate::policy::{Pair, Policy};
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys, Ended};
+use holdpoint_model::document::is_close;
 use holdpoint_model::metric::{METRIC_TIME, MetricPlan};
 use holdpoint_model::suite::{TIMER_HOST, metric_name};
 use holdpoint_model::{

@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 /// The policy's name in files.
 pub const POLICY_HISTORY: &str = "history";
 
+/// A run within the noise of its level passes only where that noise is no more than this: a wider one hides slowdowns that matter.
+pub const PASS_NOISE_MAX: f64 = 0.1;
+
 /// Judges a run against the level of each of its metrics. A metric without enough of a history is inconclusive.
 pub fn judge_history(current: &Current, levels: &BTreeMap<String, HistoryLevel>) -> Judgement {
     let comparison = compare(current, &as_baseline(current, levels), Allow::default());
@@ -58,6 +61,7 @@ fn as_baseline(current: &Current, levels: &BTreeMap<String, HistoryLevel>) -> Ba
             answer_checked: None,
             spread: holdpoint_stats::spread(&level.newest),
             smallest_visible_slowdown: None,
+            noise: None,
         };
         (name.clone(), metric)
     };
@@ -83,6 +87,14 @@ fn judge_value(row: &Row, level: &HistoryLevel, value: f64) -> Check {
         Standing::Improved => (
             Verdict::Improved,
             format!("{change:+.1} %: the last runs are better than the level, which was {noise:.1} % wide"),
+        ),
+        Standing::Inside if noise.abs() > PASS_NOISE_MAX * 100.0 => (
+            Verdict::Inconclusive,
+            format!(
+                "{change:+.1} %, but the noise of the last {} runs is {noise:+.1} %, and a slowdown below that would look the same: give \
+                 --last-good REV to compare side by side",
+                level.points_count
+            ),
         ),
         Standing::Inside => {
             (Verdict::Pass, format!("within the noise of the last {} runs", level.points_count))

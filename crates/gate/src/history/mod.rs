@@ -10,5 +10,5 @@ pub mod rule;
 mod tests;
 
 pub use find::{Alerts, find_alerts, find_changes, find_changes_in, last_good_of, level_of, trend_status};
-pub use judge::{POLICY_HISTORY, judge_history, needs_second_look};
+pub use judge::{PASS_NOISE_MAX, POLICY_HISTORY, judge_history, needs_second_look};
 pub use rule::{HistoryRule, OnWorse, Standing};

@@ -210,6 +210,18 @@ fn a_run_is_judged_by_its_level_and_can_be_judged_again() {
 }
 
 #[test]
+fn a_history_whose_noise_hides_slowdowns_passes_nothing() {
+    let mut random = Random::new(8);
+    let noisy: Vec<f64> = (0..60).map(|_| 10.0 * (0.3 * random.normal()).exp()).collect();
+    for value in [10.0, 13.0, 6.0] {
+        let judgement = judge_history(&run(&[("w_p50_ms", value)]), &levels(&noisy));
+        assert_eq!(judgement.verdict, Verdict::Inconclusive, "{value}");
+        assert!(judgement.checks[0].reason.contains("a slowdown below that would look the same"));
+        assert!(needs_second_look(&judgement));
+    }
+}
+
+#[test]
 fn workloads_that_move_at_one_revision_are_one_event() {
     let mut random = Random::new(8);
     let mut step = |at: usize, size: f64| {

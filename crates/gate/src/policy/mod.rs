@@ -5,8 +5,10 @@
 mod allowed_max;
 pub mod disjoint_ci;
 mod sequential;
+mod stored;
 mod threshold;
 
+pub use stored::PASS_TIMES;
 pub use threshold::THRESHOLD_PCT;
 
 use crate::ab::{Blocks, Compared, Deciding};
@@ -19,6 +21,8 @@ use holdpoint_stats::sequential::Plan;
 /// A rule that turns facts into verdicts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
+    /// Three answers for a baseline, each only where the noise of its runs leaves no doubt.
+    Stored,
     /// Apex-X's rule for a baseline.
     AllowedMax,
     /// cudadent42's rule for a baseline.
@@ -33,7 +37,8 @@ pub enum Policy {
 }
 
 impl Policy {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
+        Self::Stored,
         Self::AllowedMax,
         Self::Threshold { threshold_pct: THRESHOLD_PCT },
         Self::Sequential,
@@ -43,6 +48,7 @@ impl Policy {
     /// The name in flags and files.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Stored => "stored",
             Self::AllowedMax => "allowed-max",
             Self::Threshold { .. } => "threshold",
             Self::Sequential => "sequential",
@@ -53,6 +59,9 @@ impl Policy {
     /// One line for help texts.
     pub fn about(self) -> &'static str {
         match self {
+            Self::Stored => {
+                "A baseline: slower or not slower where its runs leave no doubt, else inconclusive"
+            }
             Self::AllowedMax => {
                 "Apex-X's rule: value x (1 + ratio) + abs from the baseline is the most allowed"
             }
@@ -76,7 +85,7 @@ impl Policy {
 
     /// Whether it compares a run with a baseline.
     pub fn takes_baseline(self) -> bool {
-        matches!(self, Self::AllowedMax | Self::Threshold { .. })
+        matches!(self, Self::Stored | Self::AllowedMax | Self::Threshold { .. })
     }
 
     /// Whether it takes every unit of a plan, whatever the evidence.
@@ -87,7 +96,7 @@ impl Policy {
     /// The time above which a metric fails.
     pub(crate) fn allowed_max_ms(self, was: &BaselineMetric) -> Option<f64> {
         match self {
-            Self::AllowedMax => Some(was.allowed_max_ms()),
+            Self::Stored | Self::AllowedMax => Some(was.allowed_max_ms()),
             Self::Threshold { threshold_pct } => Some(threshold::allowed_max_ms(was, threshold_pct)),
             Self::Sequential | Self::DisjointCi => None,
         }
@@ -96,6 +105,7 @@ impl Policy {
     /// Judges one metric of a run against a baseline.
     pub(crate) fn check(self, row: &Row) -> Check {
         judge::check(row, self.allowed_max_ms(&row.baseline), |current_ms| match self {
+            Self::Stored => stored::check(row, current_ms),
             Self::AllowedMax => allowed_max::check(row, current_ms),
             Self::Threshold { threshold_pct } => threshold::check(row, current_ms, threshold_pct),
             Self::Sequential | Self::DisjointCi => {
@@ -118,7 +128,7 @@ impl Policy {
                 (verdict, reason, None)
             }
             Self::DisjointCi => disjoint_ci::judge(pair.blocks),
-            Self::AllowedMax | Self::Threshold { .. } => {
+            Self::Stored | Self::AllowedMax | Self::Threshold { .. } => {
                 let reason = format!("policy {} needs a baseline, not two sides", self.name());
                 (Verdict::Inconclusive, reason, None)
             }

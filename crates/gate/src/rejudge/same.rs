@@ -1,9 +1,9 @@
 //! Comparing a document with itself judged again: the first difference is reported.
 
 use crate::ab::paired_ms;
-use crate::contradiction::is_close;
 use crate::judge::{overall_status, overall_verdict};
 use crate::waivers::covers;
+use holdpoint_model::document::is_close;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::waiver::UsedWaiver;
 use holdpoint_model::{Check, CheckStatus, Date, Judgement, Verdict};

@@ -14,6 +14,7 @@ mod profile;
 mod properties;
 mod record;
 mod stored;
+mod stored_policy;
 mod threshold;
 mod waive;
 
@@ -80,6 +81,7 @@ fn baseline(metrics: &[(&str, f64, f64, f64)]) -> Baseline {
         runs_ms: Vec::new(),
         spread: None,
         smallest_visible_slowdown: None,
+        noise: None,
         slow_stretches: Vec::new(),
     };
     Baseline {

@@ -1,5 +1,6 @@
 //! Values that have the right form and make no sense. Nothing behind a reader sees a time that is zero, negative or not a number.
 
+use super::summary::check_summaries;
 use super::{Document, FileError, Kind};
 use crate::limits::{TIME_MS_MAX, TIME_MS_MIN, TOLERANCE_MAX, clean_text};
 use crate::{Baseline, Measured, Outcome, Report, Samples};
@@ -13,7 +14,7 @@ impl Document for Report {
                 check_measured(&format!("benchmarks.{name}"), measured)?;
             }
         }
-        Ok(())
+        check_summaries(self)
     }
 }
 
@@ -26,7 +27,8 @@ impl Document for Baseline {
             for value_ms in &metric.runs_ms {
                 check_time(&format!("metrics.{name}.runs_ms"), *value_ms)?;
             }
-            let visible = metric.smallest_visible_slowdown.iter().chain(&metric.slow_stretches);
+            let noise = metric.noise.as_ref().map(|noise| &noise.sd);
+            let visible = metric.smallest_visible_slowdown.iter().chain(&metric.slow_stretches).chain(noise);
             for tolerance in visible.chain([&metric.max_regression_ratio, &metric.max_regression_abs_ms]) {
                 if !(0.0..=TOLERANCE_MAX).contains(tolerance) {
                     let what = format!("a tolerance must not be negative, nor above {TOLERANCE_MAX:e}");

@@ -4,12 +4,14 @@
 mod check;
 mod head;
 mod kind;
+mod summary;
 #[cfg(test)]
 mod tests;
 
 pub use check::{check_time, value_error};
 pub use head::Head;
 pub use kind::Kind;
+pub use summary::is_close;
 
 use crate::json::{self, JsonError};
 use crate::{AbReport, Bisection, Calibration, Envelope, Judgement, Report, SCHEMA_VERSION};

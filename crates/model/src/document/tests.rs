@@ -97,6 +97,34 @@ fn a_file_from_before_kind_is_known_by_its_keys_and_gets_its_kind_when_it_is_wri
 }
 
 #[test]
+fn a_summary_that_its_samples_do_not_give_is_refused() {
+    let report: serde_json::Value = serde_json::from_str(&data("report-outcomes.json")).unwrap();
+    let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut report = report.clone();
+        change(&mut report);
+        read::<Report>(&report.to_string()).unwrap_err().to_string()
+    };
+    assert!(read::<Report>(&report.to_string()).is_ok());
+    for key in ["p50_ms", "p95_ms", "p99_ms", "mean_ms", "min_ms", "cpu_p50_ms", "slow_stretches"] {
+        let said = refused(&|report| report["benchmarks"]["tile_pack"][key] = 0.1.into());
+        assert!(said.starts_with(&format!("benchmarks.tile_pack: {key} is 0.1, ")), "{said}");
+        assert!(said.ends_with(": it was edited") && !said.contains('\n'), "{said}");
+    }
+    let said = refused(&|report| report["metrics"]["tile_pack_p50_ms"] = 0.1.into());
+    assert!(said.starts_with("metrics.tile_pack_p50_ms: is 0.1, which its workload does not say"), "{said}");
+    // Another tool's own number may be any statistic of its samples.
+    let imported = |p50_ms: f64| {
+        let mut report = report.clone();
+        report["toolchain"]["holdpoint"] = "".into();
+        report["metrics"] = serde_json::json!({});
+        report["benchmarks"]["tile_pack"]["p50_ms"] = p50_ms.into();
+        read::<Report>(&report.to_string()).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(imported(0.2207), Ok(()));
+    assert!(imported(0.1).unwrap_err().contains("p50_ms is 0.1, its samples lie between 0.2205 and"));
+}
+
+#[test]
 fn a_kind_is_known_by_its_own_keys_alone() {
     for kind in Kind::ALL.iter().filter(|kind| !kind.keys().is_empty()) {
         let keys: Vec<String> = kind.keys().iter().map(|key| format!("{key:?}: {{}}")).collect();

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GateSettings {
-    /// The policy by name: `allowed-max` or `threshold` for a baseline, `sequential` or `disjoint-ci` for two sides.
+    /// The policy by name: `stored`, `allowed-max` or `threshold` for a baseline, `sequential` or `disjoint-ci` for two sides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// How much slower a workload may become; replaces the tolerances of a baseline.

@@ -114,10 +114,12 @@ fn failed_on(judged: Judged<'_>) -> String {
 pub(crate) fn checks_table(judged: Judged<'_>) -> Grid {
     let checks = &judged.judgement.checks;
     let by_threshold = checks.iter().any(|check| check.threshold.is_some());
+    let by_stored = checks.iter().any(|check| check.stored.is_some());
     let mut columns = vec![words("verdict"), table::names(judged.noun())];
     match () {
         () if judged.is_sides() => columns.extend(sides::columns(judged)),
         () if by_threshold => columns.extend_from_slice(THRESHOLD_COLUMNS),
+        () if by_stored => columns.extend_from_slice(STORED_COLUMNS),
         () => columns.extend_from_slice(BASELINE_COLUMNS),
     }
     let mut grid = Grid::new(&columns);
@@ -128,6 +130,7 @@ pub(crate) fn checks_table(judged: Judged<'_>) -> Grid {
         match () {
             () if judged.is_sides() => row.extend(sides::cells(judged, check)),
             () if by_threshold => row.extend(threshold_cells(check)),
+            () if by_stored => row.extend(stored_cells(check)),
             () => row.extend(allowed_cells(check)),
         }
         grid.push(row);
@@ -142,6 +145,14 @@ const BASELINE_COLUMNS: &[Column] = &[
     numbers("allowed").drop(2),
     numbers("headroom").drop(3),
     numbers("sees").drop(4),
+];
+const STORED_COLUMNS: &[Column] = &[
+    numbers("baseline").drop(1),
+    numbers("current"),
+    numbers("change"),
+    numbers("surely below"),
+    numbers("tolerance").drop(2),
+    numbers("sees").drop(3),
 ];
 const THRESHOLD_COLUMNS: &[Column] = &[
     numbers("baseline").drop(1),
@@ -172,6 +183,15 @@ fn allowed_cells(check: &Check) -> [Cell; 3] {
     ]
 }
 
+fn stored_cells(check: &Check) -> [Cell; 3] {
+    let stored = check.stored.as_ref();
+    [
+        Cell::number(stored.map(|stored| stored.change_max), units::percent),
+        Cell::number(stored.map(|stored| stored.tolerance), units::share),
+        Cell::number(stored.map(|stored| stored.sees), units::share).with(crate::paint::Ink::Dim),
+    ]
+}
+
 fn threshold_cells(check: &Check) -> [Cell; 2] {
     let keys = check.threshold.as_ref();
     let label = keys.map_or(MISSING, |keys| keys.label.as_str());
@@ -196,7 +216,14 @@ pub(crate) fn reasons(judged: Judged<'_>) -> Vec<Group<'_>> {
     // A pass without a measurement is explained.
     let is_same_code =
         |check: &Check| check.paired.as_ref().is_some_and(|paired| paired.ended == Ended::SameCode);
-    let is_explained = |check: &&Check| by_seed || check.verdict > Verdict::Pass || is_same_code(check);
+    // So is one that was held against more than was asked for.
+    let is_twice = |check: &Check| check.stored.is_some_and(|stored| stored.limit > stored.tolerance);
+    let is_explained = |check: &&Check| {
+        by_seed
+            || check.verdict > Verdict::Pass
+            || is_same_code(check)
+            || check.verdict == Verdict::Pass && is_twice(check)
+    };
     let checks = judged.judgement.checks.iter().filter(is_explained);
     let by_reason = group(checks.map(|check| ((check.verdict, check.reason.as_str()), check)));
     let mut groups: Vec<Group<'_>> = by_reason

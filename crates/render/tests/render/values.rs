@@ -65,6 +65,7 @@ pub fn check(metric: &str, status: CheckStatus, verdict: Verdict, reason: &str) 
         threshold: None,
         waiver: None,
         paired: None,
+        stored: None,
     }
 }
 
