@@ -1,4 +1,4 @@
-//! Shared by several commands: folders of evidence, seals, suites, waivers, ceilings.
+//! Shared by several commands: folders of evidence, seals, suites, the rules that decide, ceilings.
 
 pub mod artifacts;
 pub mod ceilings;
@@ -7,6 +7,7 @@ pub mod exports;
 pub mod histories;
 pub mod imports;
 pub mod links;
+pub mod rules;
 pub mod sealing;
 pub mod suites;
 pub mod waivers;
