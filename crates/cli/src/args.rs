@@ -1,12 +1,11 @@
 //! The command line: its commands by task, and its help.
 
-use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use holdpoint_flow::options::{
     AbArgs, AttestArgs, BaselineArgs, BisectArgs, BlameArgs, CacheArgs, CalibrateArgs, ChangesArgs,
-    CheckArgs, ChecklistArgs, CiArgs, CompareArgs, DecideArgs, FirstSuiteArgs, FuzzArgs, GateArgs,
-    HistoryArgs, ProfileArgs, ReplayArgs, ReportArgs, RooflineArgs, RunArgs, SanitizeArgs, SweepArgs,
-    TrendArgs, TuneArgs, WorkerArgs,
+    CheckArgs, ChecklistArgs, CiArgs, CompareArgs, FirstSuiteArgs, FuzzArgs, GateArgs, HistoryArgs,
+    ProfileArgs, ReplayArgs, ReportArgs, RooflineArgs, RunArgs, SanitizeArgs, SweepArgs, TrendArgs, TuneArgs,
+    WorkerArgs,
 };
 use holdpoint_model::exit::EXIT_CODES;
 use std::sync::LazyLock;
@@ -73,30 +72,6 @@ pub fn show_all(command: clap::Command) -> clap::Command {
     command.mut_args(|flag| if flag.get_id() == "parent" { flag } else { flag.hide(false) })
 }
 
-/// A flag for two sides given to a gate with a baseline, or the reverse: it would do nothing.
-pub fn stray_flag(matches: &ArgMatches) -> Option<String> {
-    let ("gate", gate) = matches.subcommand()? else { return None };
-    let is_given = |id: &String| gate.value_source(id) == Some(ValueSource::CommandLine);
-    if gate.contains_id("history") && !gate.contains_id("against") && !gate.contains_id("baseline") {
-        let ids = ["runs", "confirm", "baseline_dir", "require_baseline"].map(str::to_owned);
-        let stray = ids.into_iter().find(is_given)?;
-        return Some(format!(
-            "--{} is for a gate with a stored baseline, without --history",
-            stray.replace('_', "-")
-        ));
-    }
-    if gate.get_flag("dirty") && !gate.contains_id("against") {
-        return Some("--dirty is for a gate side by side: give --against REV as well".to_owned());
-    }
-    let (stray, place) = if gate.contains_id("against") {
-        let ids = ["runs", "confirm", "baseline_dir"].map(str::to_owned).to_vec();
-        (ids, "is for a gate with a stored baseline, without --against")
-    } else {
-        (DecideArgs::ids_of_sides(), "is for a gate side by side: give --against REV as well")
-    };
-    stray.into_iter().find(is_given).map(|id| format!("--{} {place}", id.replace('_', "-")))
-}
-
 /// Flags of every command.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Global {
@@ -122,7 +97,7 @@ pub enum Format {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure a suite, compare it with this machine's baseline or with a revision, decide
+    /// Compare a change with the default branch, a revision or a baseline, and decide
     Gate(GateArgs),
     /// Compare two revisions, workers, suites or commands, measured side by side
     Ab(Box<AbArgs>),

@@ -31,10 +31,8 @@ pub fn main() -> ExitCode {
         return if output::print(&help).is_ok() { ExitCode::Ok } else { ExitCode::Internal };
     }
     let matches = args::command().try_get_matches();
-    let parsed =
-        matches.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, args::stray_flag(&matches))));
-    let (args, stray) = match parsed {
-        Ok(parsed) => parsed,
+    let args = match matches.and_then(|matches| Args::from_arg_matches(&matches)) {
+        Ok(args) => args,
         Err(message) => {
             // Help and version go to stdout and are no error; clap knows which is which.
             let _ = message.print();
@@ -47,10 +45,7 @@ pub fn main() -> ExitCode {
         peak::launch_with(program.clone());
         jobs::watchdog::guard_with(vec![program.into(), "watchdog".into()]);
     }
-    let done = match stray {
-        Some(stray) => Err(FlowError::Input(stray)),
-        None => hide_secrets().and_then(|()| run(args.command, &output)),
-    };
+    let done = hide_secrets().and_then(|()| run(args.command, &output));
     jobs::sweep();
     let code = done.unwrap_or_else(|error| {
         // A build that was killed with us did not fail.

@@ -100,7 +100,7 @@ fn take_runs(args: &RecordArgs, watch: &dyn Watch) -> Result<(Vec<Current>, Gate
         // Tried before measuring: a place that cannot be written to should not cost the runs.
         let own = || this_machines(&suite, &args.baseline_dir);
         holdpoint_store::check_writable(&args.baseline.clone().unwrap_or_else(own))?;
-        let runs = measure_runs(&args.suite, args.runs, watch)?;
+        let runs = measure_runs(&args.suite, &suite, args.runs, watch)?;
         return Ok((runs.iter().map(Current::from).collect(), suite.gate));
     }
     let read = args.reports.iter().map(|path| holdpoint_store::read_current(path));
@@ -180,10 +180,15 @@ fn path_of(args: &ShowArgs) -> Result<PathBuf, FlowError> {
 }
 
 /// Measures a suite several times, each time in a new process: what a process is lucky or unlucky with, such
-/// as its address layout, then shows in the spread between runs. A run that is not `ok` is the last.
-pub fn measure_runs(suite: &SuiteArg, runs_count: u32, watch: &dyn Watch) -> Result<Vec<Report>, FlowError> {
+/// as its address layout, then shows in the spread between runs. A run that is not `ok` is the last. Each process reads the
+/// suite again, which has to be the one that was `read` before anything was measured.
+pub fn measure_runs(
+    suite: &SuiteArg,
+    read: &Suite,
+    runs_count: u32,
+    watch: &dyn Watch,
+) -> Result<Vec<Report>, FlowError> {
     let internal = |what: &str, error: std::io::Error| FlowError::Internal(format!("{what}: {error}"));
-    suites::load(suite)?;
     let program = std::env::current_exe().map_err(|e| internal("cannot find this program again", e))?;
     let dir = Scratch::new()?;
     let mut reports = Vec::new();
@@ -196,6 +201,10 @@ pub fn measure_runs(suite: &SuiteArg, runs_count: u32, watch: &dyn Watch) -> Res
         let status = command.status().map_err(|e| internal("cannot start a run", e))?;
         if !path.exists() {
             return Err(FlowError::Internal(format!("run {run} ended with {status} and left no report")));
+        }
+        if suites::load(suite)? != *read {
+            let what = "it has changed while its workloads were measured; find out what writes to it, and measure again";
+            return Err(FlowError::File { path: suite.suite.clone().into(), what: what.to_owned() });
         }
         let report = holdpoint_store::read_document::<Report>(&path)?;
         // No baseline can be made with this one; further runs would only cost time.

@@ -89,7 +89,7 @@ fn sides(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Prepared, FlowError>
     let built = build(&as_written, watch)?;
     // Code against itself is what is to be measured here.
     let side = |slowdown| {
-        let suite = suites::separate(&args.suite, slowdown)?;
+        let suite = suites::separate(as_written.clone(), &args.suite, slowdown)?;
         let dir = built.as_ref().map(|(_, built)| built.dir.clone());
         suites::with_benches(Suite { dir: dir.or_else(|| suite.dir.clone()), ..suite })
     };

@@ -8,7 +8,6 @@ use crate::support::suites::{self, OWN_FILE};
 use holdpoint_evidence::rejudge::Rejudged;
 use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Calibration, ExitCode, Judgement, Suite, Verdict};
-use holdpoint_process::git;
 use holdpoint_store::StoreError;
 use serde::Serialize;
 use std::path::Path;
@@ -64,16 +63,14 @@ pub fn run() -> Result<Done<Status>, FlowError> {
                 .to_owned()
         }
         (_, None) => "holdpoint calibrate: see what this machine resolves".to_owned(),
-        (None, _) => {
-            format!("holdpoint gate --against {}: gate your change", git::default_branch(Path::new(".")))
-        }
+        (None, _) => "holdpoint gate: is your change slower than the default branch?".to_owned(),
         _ if ci.is_none() => "holdpoint ci init: gate pull requests".to_owned(),
         _ => "holdpoint gate: after every change".to_owned(),
     };
     let status = Status {
         suite: describe_suite(&suite, &name, is_own),
         baseline: baseline.map_or_else(
-            || "none on this machine (holdpoint gate records one)".to_owned(),
+            || "none stored for this machine".to_owned(),
             |baseline| match baseline.metrics.len() {
                 1 => "1 metric".to_owned(),
                 count => format!("{count} metrics"),

@@ -110,17 +110,28 @@ pub fn complaint(output: &Output) -> String {
 
 /// The branch that changes go to: the remote's default, else `main`, `master` or `trunk`, else the one that is checked out.
 pub fn default_branch(dir: &Path) -> String {
-    let line_of = |arguments: &[&str]| {
-        let done = ask(dir, arguments).ok().filter(|done| done.status.success())?;
-        let line = String::from_utf8_lossy(&done.stdout).trim().to_owned();
-        (!line.is_empty()).then_some(line)
+    let known = default_branch_ref(dir).map(|name| name.strip_prefix(REMOTE).unwrap_or(&name).to_owned());
+    let current = || line_of(dir, &["symbolic-ref", "--quiet", "--short", "HEAD"]);
+    known.or_else(current).unwrap_or_else(|| "main".to_owned())
+}
+
+/// The same as git takes it, where the repository has it: the remote's copy first, because the branch here may hold changes that
+/// are not there yet.
+pub fn default_branch_ref(dir: &Path) -> Option<String> {
+    let is_there = |name: &String| {
+        let place = if name.starts_with(REMOTE) { "remotes" } else { "heads" };
+        line_of(dir, &["rev-parse", "--quiet", "--verify", &format!("refs/{place}/{name}")]).is_some()
     };
-    let remote = line_of(&["symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"]);
-    let remote = remote.and_then(|name| name.strip_prefix("origin/").map(str::to_owned));
-    let is_there =
-        |name: &&str| line_of(&["rev-parse", "--quiet", "--verify", &format!("refs/heads/{name}")]).is_some();
-    let usual =
-        || ["main", "master", "trunk"].iter().find(|name| is_there(name)).map(|name| (*name).to_owned());
-    let current = || line_of(&["symbolic-ref", "--quiet", "--short", "HEAD"]);
-    remote.or_else(usual).or_else(current).unwrap_or_else(|| "main".to_owned())
+    let usual = ["main", "master", "trunk"].map(|name| [format!("{REMOTE}{name}"), name.to_owned()]);
+    let named = line_of(dir, &["symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"]);
+    named.into_iter().chain(usual.into_iter().flatten()).find(is_there)
+}
+
+const REMOTE: &str = "origin/";
+
+/// The line that git answers, if it does.
+fn line_of(dir: &Path, arguments: &[&str]) -> Option<String> {
+    let done = ask(dir, arguments).ok().filter(|done| done.status.success())?;
+    let line = String::from_utf8_lossy(&done.stdout).trim().to_owned();
+    (!line.is_empty()).then_some(line)
 }

@@ -140,6 +140,19 @@ fn workers_that_list_different_workloads_are_compared_in_what_they_share() {
 }
 
 #[test]
+fn workloads_that_the_suite_leaves_to_its_worker_are_those_that_both_programs_list() {
+    let here = Here::with_scripted_worker();
+    here.write("suite.toml", &suite(&[]).replace("\"b\"]\n", "\"b\"]\nall_workloads = true\n"));
+    here.compare_scripted("2000 a b", "4000 a c", &QUICK).ends(1);
+    let report = here.ab();
+    assert_eq!(outcome(&report, "a")[0], "regressed");
+    let names: Vec<&str> = crate::common::keys(&report["workloads"]);
+    assert_eq!((names, outcome(&report, "b")[0]), (vec!["a", "b"], "skipped"));
+    assert!(report["notes"].to_string().contains("c is new in head"), "{report:#}");
+    here.compare_scripted("2000 a b", "2000 a b", &QUICK).ends(0);
+}
+
+#[test]
 fn a_side_that_cannot_run_here_skips_and_one_that_dies_is_broken() {
     let here = Here::with_scripted_worker();
     here.compare_scripted("2000 a b", "skip a b", &QUICK).ends(2).prints(&["head: no device"]);

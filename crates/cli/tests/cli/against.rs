@@ -1,6 +1,7 @@
 //! Revisions side by side: `holdpoint gate --against` and `holdpoint ab --base-rev`.
 
 use crate::common::{Here, data};
+use crate::program::write_program;
 use crate::repository::{FAST, SLOW};
 use crate::scripted_worker::outcome;
 
@@ -38,16 +39,14 @@ fn a_revision_that_is_no_slower_passes() {
 }
 
 #[test]
-fn uncommitted_changes_are_measured_only_when_asked_for() {
+fn uncommitted_changes_are_measured_unless_head_is_named() {
     let here = Here::repository();
     here.commit("first", Some(FAST));
     here.program(SLOW);
-    let refused = here.revisions(&["gate", "--against", "HEAD"]);
-    refused.refuses(64, &["differs from HEAD in 1 file (prog.sh)", "--dirty"]);
-    assert!(!refused.stderr.contains("--head-rev"), "gate has no such flag: {refused:#?}");
-    assert_eq!(here.builds_count(), 0);
-    here.revisions(&["ab", "--base-rev", "HEAD"]).refuses(64, &["prog.sh", "--dirty", "--head-rev HEAD"]);
-    here.revisions(&["gate", "--against", "HEAD", "--dirty"]).ends(1).prints(&["working tree"]);
+    here.revisions(&["gate", "--against", "HEAD"])
+        .ends(1)
+        .prints(&["working tree"])
+        .notes(&["comparing the work tree (prog.sh differs from HEAD) with HEAD"]);
     let report = here.ab();
     assert_eq!(report["head"]["label"], "working tree");
     assert_eq!(report["head"]["revision"]["dirty"], true);
@@ -55,8 +54,33 @@ fn uncommitted_changes_are_measured_only_when_asked_for() {
     // Named, HEAD is what it is, whatever lies in the tree.
     here.revisions(&["ab", "--base-rev", "HEAD", "--head-rev", "HEAD"]).ends(0);
     here.git(&["checkout", "--quiet", "prog.sh"]);
-    here.revisions(&["gate", "--against", "HEAD", "--dirty"]).ends(0);
+    here.revisions(&["gate", "--against", "HEAD", "--dirty"]).ends(0).prints(&["working tree"]);
     assert_eq!(here.ab()["head"]["revision"]["dirty"], false, "a clean tree is not dirty");
+}
+
+#[test]
+fn a_gate_without_a_word_compares_with_the_default_branch_and_says_so() {
+    let here = Here::repository();
+    let left = here.commit("first", Some(FAST));
+    here.git(&["switch", "--quiet", "--create", "change"]);
+    let is = here.commit("second", Some(SLOW));
+    let said = format!("comparing HEAD with {}, the merge base with main", &left[..10]);
+    here.revisions(&["gate"]).ends(1).prints(&["regressed", "first"]).notes(&[&said]);
+    let report = here.ab();
+    assert_eq!(report["base"]["revision"]["commit"].as_str(), Some(left.as_str()));
+    assert_eq!(report["head"]["revision"]["commit"].as_str(), Some(is.as_str()));
+    // A baseline that lies there is used where it is named.
+    here.program(&format!("{SLOW}# a comment\n"));
+    write_program(&here.path("run.sh"), SLOW);
+    here.revisions(&["gate", "--runs", "1"]).ends(0).notes(&["baseline recorded"]);
+    let baseline = here.baseline();
+    let ran = here.revisions(&["gate"]);
+    ran.ends(1).notes(&["the work tree (prog.sh differs from HEAD)", &baseline, "is not used"]);
+    here.edit_times(1e9);
+    here.revisions(&["gate", "--baseline", &baseline]).ends(0).prints(&["allowed-max"]);
+    let suite = here.read("suite.toml");
+    here.write("suite.toml", &format!("{suite}[gate]\nbaseline = \"{baseline}\"\n"));
+    here.revisions(&["gate"]).ends(0).notes(&["baseline: ", &baseline]);
 }
 
 #[test]
@@ -104,14 +128,11 @@ fn flags_that_belong_to_baselines_do_not_go_with_a_revision() {
     for flags in
         [&["--baseline", "x"][..], &["--require-baseline"], &["--allow", "machine"], &["--threshold", "-3"]]
     {
-        here.run(&[&["gate", "--against", "HEAD"], flags].concat()).ends(64).notes(&["cannot be used with"]);
+        here.run(&[&["gate", "--against", "HEAD"], flags].concat()).ends(64).notes(&["without --against"]);
     }
     for policy in ["allowed-max", "threshold"] {
         let ran = here.revisions(&["gate", "--against", "HEAD", "--policy", policy]);
         ran.refuses(64, &["needs a baseline; for two sides choose sequential or disjoint-ci"]);
-    }
-    for flag in ["--dirty", "--resume"] {
-        here.run(&["gate", flag]).ends(64).notes(&["--against"]);
     }
 }
 

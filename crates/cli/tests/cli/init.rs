@@ -9,7 +9,7 @@ fn a_repository_gets_a_suite_that_was_tried() {
     here.run(&["init"])
         .ends(0)
         .prints(&["perf.toml:", "[build]", "bench ", "ok: 1 workload measured"])
-        .notes(&["next: commit it", "holdpoint gate --against HEAD --dirty"]);
+        .notes(&["next: commit it", "then change something and run \"holdpoint gate\""]);
     here.run(&["run"]).ends(0).prints(&["perf ·", "bench "]);
     here.run(&["init"]).refuses(64, &["perf.toml is there already; --force writes over it"]);
     here.run(&["init", "--force"]).ends(0);

@@ -43,6 +43,7 @@ mod profile;
 #[path = "../../../process/tests/support/program.rs"]
 mod program;
 mod promote;
+mod read_first;
 mod replay;
 mod repository;
 mod roofline;

@@ -18,7 +18,7 @@ fn each_step_leads_to_the_next() {
     here.run(&[]).ends(0).prints(&[
         "false alarms in 2 suites",
         "none in artifacts/",
-        "holdpoint gate --against",
+        "holdpoint gate: is your change slower",
     ]);
     let gate = ["gate", "--confirm", "0", "--runs", "1", "--policy", "allowed-max"];
     here.run(&gate).ends(0);

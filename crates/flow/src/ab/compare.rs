@@ -9,9 +9,7 @@ use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::{Ended, SameBuild};
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
 use holdpoint_model::suite::WORKER_CUDA;
-use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, Calibrated, Calibration, Judgement, Suite, Unit, UnitCost, UnitPlan,
-};
+use holdpoint_model::{AbPlan, AbReport, AbWorkload, Judgement, Suite, Unit, UnitCost, UnitPlan};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -231,31 +229,5 @@ impl Decide for Decider<'_> {
     fn drop_out(&mut self, workload: usize) {
         self.decided.insert(workload);
         self.deciding.drop_out(workload);
-    }
-}
-
-/// Adds the outcome of `calibrate` on this machine to each check.
-pub fn add_calibration(judgement: &mut Judgement, dir: &Path) {
-    let Some(machine) = &judgement.machine else { return };
-    let path = holdpoint_store::baseline_path(dir, &judgement.suite, &machine.fingerprint);
-    if !path.exists() {
-        return;
-    }
-    match holdpoint_store::read_document::<Calibration>(&path) {
-        Ok(calibration) if !calibration.is_evidence() => judgement.notes.push(format!(
-            "the calibration {} has failed trials and says nothing; calibrate again: \"holdpoint calibrate\"",
-            path.display()
-        )),
-        Ok(calibration) => {
-            for check in judgement.checks.iter_mut().filter(|check| check.metric_keys().is_none()) {
-                let calibrated =
-                    check.workload.as_ref().and_then(|name| calibration.workloads.get(name).cloned());
-                let calibrated = calibrated.filter(Calibrated::is_evidence);
-                if let Some(paired) = &mut check.paired {
-                    paired.calibrated = calibrated;
-                }
-            }
-        }
-        Err(error) => judgement.notes.push(format!("the calibration could not be read: {error}")),
     }
 }

@@ -11,42 +11,43 @@ use crate::options::{AbArgs, AbFiles, DecideArgs, PolicyArgs, ProfileOn};
 use crate::profile;
 use crate::support::artifacts::{self, Writer};
 use crate::support::histories::{self, Measured};
-use crate::support::sealing::{self, Origins, Sealing};
+use crate::support::rules::Rules;
+use crate::support::sealing::{Origins, Sealing};
 use crate::support::suites;
-use crate::support::waivers::InForce;
 use compare::Comparison;
 use holdpoint_gate::{HasExitCode, Policy};
 use holdpoint_model::{Judgement, Source, Verdict};
 use holdpoint_render::{Judged, markdown};
-use sides::Prepared;
+use sides::Planned;
 
 pub fn run(args: &AbArgs, watch: &dyn Watch) -> Result<Done<Decided>, FlowError> {
     PolicyArgs::check_for_sides(args.policy)?;
-    // A key that cannot be used is found before anything is removed.
-    sealing::read_key(&args.files.seal)?;
+    let planned = Planned::read(args)?;
+    let rules = Rules::read(&args.files, planned.suite())?;
     let _lock = artifacts::lock(&args.files.artifacts, watch)?;
-    let writer = Writer::Sides { resume: args.files.resume };
-    let prepared = artifacts::clear_unless_input(sides::prepare(args, watch), &args.files.artifacts, writer)?;
-    decide(&prepared, &args.decide, args.policy, &args.files, watch)
+    decide(planned, &rules, &args.decide, args.policy, &args.files, watch)
 }
 
 /// Compares, leaves the files and says how it came out.
 pub fn decide(
-    prepared: &Prepared,
+    planned: Planned,
+    rules: &Rules,
     how: &DecideArgs,
     policy: Option<Policy>,
     files: &AbFiles,
     watch: &dyn Watch,
 ) -> Result<Done<Decided>, FlowError> {
+    let gate = planned.suite().gate.clone();
+    let policy = PolicyArgs::policy_of_sides(policy, &gate)?;
+    let writer = Writer::Sides { resume: files.resume };
+    let prepared = artifacts::clear_unless_input(planned.prepare(how, watch), &files.artifacts, writer)?;
+    let prepared = &prepared;
     let (path, page) = (files.artifacts.join(artifacts::AB), files.artifacts.join(artifacts::AB_PAGE));
-    let mut sealing = Sealing::new(sealing::read_key(&files.seal)?, &path);
-    let waivers = InForce::read(&files.waivers)?;
+    let mut sealing = Sealing::new(rules.key.clone(), &path);
     holdpoint_store::check_writable(&path)?;
     watch.keep_on_interrupt();
     suites::note_harnesses(&prepared.sides.head, watch);
-    let gate = &prepared.sides.head.gate;
-    let policy = PolicyArgs::policy_of_sides(policy, gate)?;
-    let plan = how.plan(gate, policy);
+    let plan = how.plan(&gate, policy);
     let mut has_lost_key = false;
     let mut comparison = if files.resume {
         let lost = sealing.resume(&path, prepared.head.revision.as_ref())?;
@@ -56,7 +57,7 @@ pub fn decide(
     } else {
         Comparison::new(prepared, plan, policy)?
     };
-    artifacts::clear(&files.artifacts, Writer::Sides { resume: files.resume })?;
+    artifacts::clear(&files.artifacts, writer)?;
     // Of the comparison that is continued; they tell less than there will be.
     sealing.unseal()?;
     holdpoint_store::remove(&page)?;
@@ -64,8 +65,7 @@ pub fn decide(
     // Before it is judged: whatever that says, what was measured is kept.
     sealing.write_json(&path, &comparison.report)?;
     let (report, mut judgement) = comparison.finish()?;
-    waivers.apply(&mut judgement);
-    compare::add_calibration(&mut judgement, &files.calibration_dir);
+    rules.apply_to_sides(&mut judgement);
     if files.profile_on == ProfileOn::Regression && !watch.is_interrupted() {
         let (base, head) = (&prepared.sides.base, &prepared.sides.head);
         let names = regressed(&judgement);
@@ -81,7 +81,7 @@ pub fn decide(
         machine: report.machine.as_ref(),
     })?;
     let measured = Measured::Sides { ab: &report, judgement: &judgement };
-    histories::keep(histories::wanted(&files.history, &prepared.sides.head).as_ref(), &measured, watch);
+    histories::keep(rules.history.as_ref(), &measured, watch);
     let unsealed = if has_lost_key { "" } else { unsealed };
     let exit = judgement.exit_code();
     let decided = Decided { judgement, sides: Some(report), report: None };

@@ -2,15 +2,16 @@
 //! that `ci gate` believes nothing but its exit code.
 
 use super::CiResult;
-use crate::ab::sides::{self, Head};
+use crate::ab::sides::{self, Base, Head, Planned};
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::gate::{self, Gated};
+use crate::gate::{Gated, StoredGate};
 use crate::options::{
-    AbFiles, AttestArgs, AttestCommand, AttestCreateArgs, BaselineDir, DecideArgs, GateArgs, HistoryArg,
-    MeasureArgs, PolicyArgs, ProfileOn, ReleaseArgs, SealArgs, SuiteArg, TargetName, WaiversArg,
+    AttestArgs, AttestCommand, AttestCreateArgs, BaselineDir, DecideArgs, GateArgs, HistoryArg, MeasureArgs,
+    PolicyArgs, ProfileOn, ReleaseArgs, SealArgs, SuiteArg, TargetName, WaiversArg,
 };
-use crate::support::artifacts::{self, Writer};
+use crate::support::artifacts;
+use crate::support::rules::Rules;
 use crate::support::suites;
 use crate::{Watch, ab, attest, run};
 use holdpoint_measure::builds::Builds;
@@ -42,61 +43,61 @@ fn waivers(args: &MeasureArgs) -> WaiversArg {
 
 /// Compares with a revision, both alive at the same time.
 fn against(args: &MeasureArgs, revision: &str, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-    let decide = DecideArgs::default();
     let _lock = artifacts::lock(&args.artifacts, watch)?;
-    let prepared = sides::revisions(&suite_arg(args), revision, Head::Rev(&args.head), &decide, watch);
-    let prepared = artifacts::clear_unless_input(prepared, &args.artifacts, Writer::Sides { resume: false })?;
-    let files = AbFiles {
-        artifacts: args.artifacts.clone(),
-        resume: false,
-        calibration_dir: args.settings.join("calibration"),
-        waivers: waivers(args),
-        profile_on: ProfileOn::Never,
-        history: HistoryArg::none(),
-        seal: SealArgs::default(),
-    };
-    let done = ab::decide(&prepared, &decide, None, &files, watch)?;
-    Ok(done.map(|decided| Gated::Decided(Box::new(decided))))
+    let suite = Box::new(sides::revision_suite(&suite_arg(args))?);
+    let files = gate_args(args).files();
+    let rules = Rules::read(&files, &suite)?;
+    let head = Head::Rev(args.head.clone());
+    let planned = Planned::Revisions { suite, base: Base::named(revision), head };
+    let done = ab::decide(planned, &rules, &DecideArgs::default(), None, &files, watch)?;
+    Ok(done.map(Gated::decided))
 }
 
 /// Builds the checkout and compares it with the baseline that the base has for this machine.
 fn with_baseline(args: &MeasureArgs, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-    let suite = suite_arg(args);
-    let unbuilt = suites::unbuilt(&suite)?;
-    if unbuilt.build.is_some() {
+    let gate_args = gate_args(args);
+    let _lock = artifacts::lock(&args.artifacts, watch)?;
+    let suite = suites::load(&gate_args.suite)?;
+    let rules = Rules::read(&gate_args.files(), &suite)?;
+    // A file that the suite names lies in the checkout, where the change could have written it.
+    let gate = StoredGate::read(&gate_args, suite.clone(), None, &rules)?;
+    if suite.build.is_some() {
         watch.progress("building");
-        let builds = Builds::open(Path::new("."))?.in_folder(unbuilt.dir.as_deref());
-        builds.build_in_place(unbuilt.build.as_ref())?;
+        let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
+        builds.build_in_place(suite.build.as_ref())?;
     }
-    let done = gate::run(
-        &GateArgs {
-            last_good: None,
-            suite: suite.clone(),
-            against: None,
-            dirty: false,
-            resume: false,
-            baseline: None,
-            baseline_dir: BaselineDir { baseline_dir: args.settings.join("baselines") },
-            policy: PolicyArgs::default(),
-            decide: DecideArgs::default(),
-            waivers: waivers(args),
-            calibration_dir: args.settings.join("calibration"),
-            artifacts: args.artifacts.clone(),
-            profile_on: ProfileOn::Never,
-            require_baseline: true,
-            confirm: None,
-            runs: None,
-            history: HistoryArg::none(),
-            seal: SealArgs::default(),
-        },
-        watch,
-    )?;
+    let done = gate.run(watch)?;
     let report = args.artifacts.join(artifacts::REPORT);
     if matches!(done.end, Ok(ExitCode::Inconclusive)) && !report.exists() {
         // Nothing to compare with: the numbers are kept all the same.
-        holdpoint_store::write_json(&report, &run::measure(&suites::runnable(&suite)?, watch))?;
+        let suite = suites::with_benches(suites::in_own_process(suite, &gate_args.suite)?)?;
+        holdpoint_store::write_json(&report, &run::measure(&suite, watch))?;
     }
     Ok(done)
+}
+
+/// The settings of the base, as flags of a gate.
+fn gate_args(args: &MeasureArgs) -> GateArgs {
+    GateArgs {
+        last_good: None,
+        suite: suite_arg(args),
+        against: None,
+        dirty: false,
+        resume: false,
+        baseline: None,
+        baseline_dir: BaselineDir { baseline_dir: args.settings.join("baselines") },
+        policy: PolicyArgs::default(),
+        decide: DecideArgs::default(),
+        waivers: waivers(args),
+        calibration_dir: args.settings.join("calibration"),
+        artifacts: args.artifacts.clone(),
+        profile_on: ProfileOn::Never,
+        require_baseline: true,
+        confirm: None,
+        runs: None,
+        history: HistoryArg::none(),
+        seal: SealArgs::default(),
+    }
 }
 
 /// A draft of the release evidence: what it lacks is seen when a release is made of it.

@@ -1,54 +1,62 @@
 //! `gate --history`: judge a run by the series of its metrics, and ask the sure question only where these leave a doubt.
 
-use super::{Artifacts, Gated, against};
+use super::{Gated, against};
 use crate::Watch;
+use crate::ab::sides::{Base, check_of_revision};
 use crate::decided::Decided;
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::options::GateArgs;
+use crate::support::artifacts::{self, Writer};
 use crate::support::histories::{self, Measured};
+use crate::support::rules::Rules;
 use crate::support::sealing::Sealing;
-use crate::support::waivers::InForce;
+use crate::support::suites;
 use crate::{compare, run};
 use holdpoint_gate::HasExitCode;
 use holdpoint_gate::history::{judge_history, last_good_of, level_of, needs_second_look};
-use holdpoint_history::{Access, Location, RunRecord, Store, series_id};
+use holdpoint_history::{Access, Location, NewPoint, RunRecord, Store, series_id};
+use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Current, HistoryLevel, Report, Series, SeriesFilter, Suite, Track};
 use holdpoint_render::markdown;
 use std::collections::BTreeMap;
 
 pub(super) fn run(
     args: &GateArgs,
-    suite: &Suite,
+    as_written: &Suite,
     location: &Location,
-    artifacts: &Artifacts<'_>,
-    mut sealing: Sealing,
+    rules: &Rules,
     watch: &dyn Watch,
 ) -> Result<Done<Gated>, FlowError> {
-    let waivers = InForce::read(&args.waivers)?;
-    // Opened before measuring: a history that cannot be read should not cost a run. The first run begins one.
-    let mut store = histories::open(location, Access::Create)?;
-    holdpoint_store::check_writable(&artifacts.report())?;
-    artifacts.clear()?;
-    let report = run::measure(suite, watch);
-    sealing.write_json(&artifacts.report(), &report)?;
-    let series = read_series(store.as_mut(), &report)?;
-    drop(store);
+    let suite = &suites::in_own_process(as_written.clone(), &args.suite)?;
+    let file = |name: &str| args.artifacts.join(name);
+    let mut sealing = Sealing::new(rules.key.clone(), &file(artifacts::REPORT));
+    // Read before measuring: a history that cannot be read should not cost a run, and what is measured has no say in it. The
+    // first run begins one.
+    let known = read_series(histories::open(location, Access::Create)?.as_mut(), suite)?;
+    let measured = suites::with_benches(suite.clone())?;
+    suites::check_gated(&[&measured])?;
+    holdpoint_store::check_writable(&file(artifacts::REPORT))?;
+    artifacts::clear(&args.artifacts, Writer::Gate)?;
+    let report = run::measure(&measured, watch);
+    sealing.write_json(&file(artifacts::REPORT), &report)?;
+    let series = series_of(known, &report)?;
     let mut judgement = judge_history(&Current::from(&report), &levels(&series));
-    waivers.apply(&mut judgement);
-    sealing.write_json(&artifacts.comparison(), &judgement)?;
-    sealing.write_json(&artifacts.trend(), &compare::trend(&judgement))?;
-    sealing.write_text(&artifacts.markdown(), &markdown::report(&report, Some(&judgement)))?;
+    rules.waivers.apply(&mut judgement);
+    sealing.write_json(&file(artifacts::COMPARISON), &judgement)?;
+    sealing.write_json(&file(artifacts::TREND), &compare::trend(&judgement))?;
+    sealing.write_text(&file(artifacts::REPORT_PAGE), &markdown::report(&report, Some(&judgement)))?;
     let reports = [report];
-    let measured = Measured::Runs { reports: &reports, judgement: Some(&judgement) };
-    histories::keep(Some(location), &measured, watch);
+    let runs = Measured::Runs { reports: &reports, judgement: Some(&judgement) };
+    histories::keep(Some(location), &runs, watch);
     let [report] = reports;
-    let unsealed = sealing.seal(&run::origins("gate", suite, &report))?;
+    let unsealed = sealing.seal(&run::origins("gate", &measured, &report))?;
     if needs_second_look(&judgement)
         && let Some(revision) = last_good(args, suite, &series, &report)
     {
         watch.progress(&format!("in doubt by its history; comparing side by side with {revision}"));
-        match against(args, &revision, watch) {
+        let sides = || against(args, suite.clone(), Base::named(&revision), rules, watch);
+        match check_of_revision(as_written).and_then(|()| sides()) {
             Ok(done) => {
                 let note =
                     format!("in doubt by its history ({location}); decided side by side with {revision}");
@@ -60,24 +68,36 @@ pub(super) fn run(
             Err(error) => return Err(error),
         }
     }
-    let note = format!("evidence: {}{unsealed}", artifacts.dir.display());
+    let note = format!("evidence: {}{unsealed}", args.artifacts.display());
     let exit = judgement.exit_code();
     let decided = Decided { judgement, sides: None, report: Some(report) };
     Ok(Done::new(Gated::decided(decided), exit).with_note(note))
 }
 
-/// The series that the run adds to, by the name of the metric.
-fn read_series(store: &mut dyn Store, report: &Report) -> Result<BTreeMap<String, Series>, FlowError> {
-    let record = RunRecord::report(report).map_err(|error| FlowError::Input(error.to_string()))?;
+/// The series of a suite on this machine, by their ids.
+fn read_series(store: &mut dyn Store, suite: &Suite) -> Result<BTreeMap<String, Series>, FlowError> {
+    let filter = SeriesFilter {
+        suite: Some(suite.name.clone()),
+        machine: Some(machine_for(suite).fingerprint),
+        ..SeriesFilter::default()
+    };
     let mut found = BTreeMap::new();
-    for point in &record.points {
-        let id = series_id(&point.key);
-        let filter = SeriesFilter { id: Some(id.clone()), ..SeriesFilter::default() };
-        if !store.list(&filter)?.is_empty() {
-            found.insert(point.key.metric_name(), store.read(&id)?);
-        }
+    for listed in store.list(&filter)? {
+        let id = series_id(&listed.key);
+        let series = store.read(&id)?;
+        found.insert(id, series);
     }
     Ok(found)
+}
+
+/// Those of them that a run adds to, by the name of the metric.
+fn series_of(
+    mut known: BTreeMap<String, Series>,
+    report: &Report,
+) -> Result<BTreeMap<String, Series>, FlowError> {
+    let record = RunRecord::report(report).map_err(|error| FlowError::Input(error.to_string()))?;
+    let named = |point: &NewPoint| Some((point.key.metric_name(), known.remove(&series_id(&point.key))?));
+    Ok(record.points.iter().filter_map(named).collect())
 }
 
 fn levels(series: &BTreeMap<String, Series>) -> BTreeMap<String, HistoryLevel> {

@@ -74,7 +74,7 @@ pub fn is_wanted(name: &str) -> bool {
 }
 
 /// The suite that a repository would start with.
-pub fn propose(files: &Files, branch: &str) -> Proposal {
+pub fn propose(files: &Files) -> Proposal {
     let found: Vec<(&Rule, &str)> =
         RULES.iter().filter_map(|rule| Some((rule, find(files, rule)?))).collect();
     let (text, is_complete) = match found.first() {
@@ -82,22 +82,15 @@ pub fn propose(files: &Files, branch: &str) -> Proposal {
         None => program(files),
     };
     let others = found.iter().skip(1).map(|(rule, path)| format!("{} ({path})", rule.kind)).collect();
-    let text = format!("{}{text}{GATE}", head(branch));
+    let text = format!("{HEAD}{text}{GATE}");
     Proposal { text, is_complete, others }
 }
 
-fn head(branch: &str) -> String {
-    // A name that is not plain could end the comment.
-    let is_plain = branch.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
-    let branch = if is_plain { branch } else { "HEAD~1" };
-    let gate = format!("holdpoint gate --against {branch}");
-    let (calibrate, width) = ("holdpoint calibrate", gate.len());
-    format!(
-        "# What holdpoint measures in this repository. Commit this file, then\n\
-         #   {gate}   is anything slower than there?\n\
-         #   {calibrate:width$}   how often would that be a false alarm here, and what is seen?\n"
-    )
-}
+const HEAD: &str = "\
+# What holdpoint measures in this repository. Commit this file, then
+#   holdpoint gate        is your change slower than the default branch?
+#   holdpoint calibrate   how often would that be a false alarm here, and what is seen?
+";
 
 const GATE: &str = "
 [gate]
@@ -283,7 +276,7 @@ mod tests {
 
     fn of(files: &[(&str, &str)]) -> Proposal {
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
-        let proposal = propose(&files, "main");
+        let proposal = propose(&files);
         Suite::parse_named(&proposal.text, "perf")
             .unwrap_or_else(|error| panic!("{error}\n{}", proposal.text));
         proposal

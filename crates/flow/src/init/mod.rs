@@ -12,7 +12,6 @@ use holdpoint_gate::HasExitCode;
 use holdpoint_measure::builds::Builds;
 use holdpoint_model::suite::MeasurePlan;
 use holdpoint_model::{ExitCode, Report, Suite};
-use holdpoint_process::git;
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -49,7 +48,7 @@ pub fn run(args: &FirstSuiteArgs, watch: &dyn Watch) -> Result<Done<Started>, Fl
         let path = path.display();
         return Err(FlowError::Input(format!("{path} is there already; --force writes over it")));
     }
-    let Proposal { text, is_complete, others } = detect::propose(&read_files(dir), &git::default_branch(dir));
+    let Proposal { text, is_complete, others } = detect::propose(&read_files(dir));
     holdpoint_store::write_text(&path, &text)?;
     let mut done =
         Done::new(Started { path: path.display().to_string(), suite: text, report: None }, ExitCode::Ok);
@@ -72,7 +71,7 @@ pub fn run(args: &FirstSuiteArgs, watch: &dyn Watch) -> Result<Done<Started>, Fl
             done.document.report = Some(report);
             Ok(done.with_note(
                 "next: commit it, run \"holdpoint calibrate\" to see what this machine resolves, then change something and run \
-                 \"holdpoint gate --against HEAD --dirty\"; \"holdpoint ci init\" sets up pull requests",
+                 \"holdpoint gate\"; \"holdpoint ci init\" sets up pull requests",
             ))
         }
         // What was written stays: it may only need another command.

@@ -80,11 +80,19 @@ const UNITS_MAX: u32 = 10_000;
 const UNITS_FIXED: u32 = 400;
 
 impl DecideArgs {
-    /// The flags that mean nothing without two sides, as clap names them.
-    pub fn ids_of_sides() -> Vec<String> {
-        let command = <Self as clap::Args>::augment_args(clap::Command::default());
-        let ids = command.get_arguments().map(|argument| argument.get_id().to_string());
-        ids.filter(|id| id != "tolerance").chain(["calibration_dir".to_owned()]).collect()
+    /// A flag that was given and means nothing without two sides.
+    pub fn flag_of_sides(&self) -> Option<&'static str> {
+        first_given(&[
+            ("--alarm-rate", self.question.alarm_rate.is_some()),
+            ("--miss-rate", self.question.miss_rate.is_some()),
+            ("--budget", self.budget.is_some()),
+            ("--units-max", self.units_max.is_some()),
+            ("--at-once", self.at_once.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("--metric", self.metric.is_some()),
+            ("--pin", self.pin),
+            ("--measure-same-code", self.measure_same_code),
+        ])
     }
 
     /// The plan that the flags and the suite mean.
@@ -123,7 +131,7 @@ pub const UNITS_AT_ONCE: u32 = 2;
 const EXAMPLES: &str = "\
 Examples:
   holdpoint ab --base './old' --head './new' --tolerance 1%
-  holdpoint ab --suite perf.toml --base-rev main --dirty";
+  holdpoint ab --suite perf.toml --base-rev main";
 
 /// `holdpoint ab`.
 #[derive(Debug, clap::Args)]
@@ -142,11 +150,11 @@ pub struct AbArgs {
     /// Base as a git revision, built by the suite's build command
     #[arg(long, value_name = "REV", conflicts_with_all = ["base", "base_worker", "base_suite"], help_heading = "Sides")]
     pub base_rev: Option<String>,
-    /// Head as a git revision [default: HEAD]
+    /// Head as a git revision [default: the work tree, uncommitted changes included]
     #[arg(long, value_name = "REV", requires = "base_rev", conflicts_with_all = ["base", "base_worker", "base_suite"], help_heading = "Sides")]
     pub head_rev: Option<String>,
-    /// Head is the working tree as it is, uncommitted changes included
-    #[arg(long, requires = "base_rev", conflicts_with_all = ["head_rev", "base", "base_worker", "base_suite"], help_heading = "Sides")]
+    /// Build and measure the work tree in place, even where no tracked file differs from HEAD
+    #[arg(long, hide = true, requires = "base_rev", conflicts_with_all = ["head_rev", "base", "base_worker", "base_suite"], help_heading = "Sides")]
     pub dirty: bool,
     /// Base as a program that serves the suite's workloads
     #[arg(long, value_name = "COMMAND", requires = "head_worker", conflicts_with_all = ["base", "base_suite"], help_heading = "Sides")]
@@ -281,6 +289,11 @@ pub struct BisectArgs {
     /// Continue the interrupted or undecided search in that folder
     #[arg(long)]
     pub resume: bool,
+}
+
+/// The first of these flags that was given.
+pub(super) fn first_given(flags: &[(&'static str, bool)]) -> Option<&'static str> {
+    flags.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag)
 }
 
 /// A share, typed as percent.

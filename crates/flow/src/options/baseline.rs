@@ -4,11 +4,19 @@ use clap::Subcommand;
 use std::path::PathBuf;
 
 /// Where baselines are kept.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 pub struct BaselineDir {
     /// Folder with one baseline per suite and machine
-    #[arg(long, value_name = "DIR", default_value = ".holdpoint/baselines")]
+    #[arg(long, value_name = "DIR", default_value = BASELINES)]
     pub baseline_dir: PathBuf,
+}
+
+const BASELINES: &str = ".holdpoint/baselines";
+
+impl Default for BaselineDir {
+    fn default() -> Self {
+        Self { baseline_dir: BASELINES.into() }
+    }
 }
 
 /// `holdpoint baseline`.

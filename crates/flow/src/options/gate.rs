@@ -1,14 +1,19 @@
 //! Options of `gate`.
 
-use super::{BaselineDir, DecideArgs, HistoryArg, PolicyArgs, ProfileOn, SealArgs, SuiteArg, WaiversArg};
+use super::ab::first_given;
+use super::{
+    AbFiles, BaselineDir, DecideArgs, HistoryArg, PolicyArgs, ProfileOn, SealArgs, SuiteArg, WaiversArg,
+};
+use holdpoint_gate::Policy;
 use std::path::PathBuf;
 
 /// Examples of `holdpoint gate -h`.
 const GATE_EXAMPLES: &str = "\
 Examples:
-  holdpoint gate --suite perf.toml                  against this machine's baseline
-  holdpoint gate --suite perf.toml --against main   against a revision, side by side
-  holdpoint gate --suite perf.toml --history        against the history of its metrics, which it adds to";
+  holdpoint gate                     your change against the default branch, side by side
+  holdpoint gate --against v1.0      against another revision
+  holdpoint gate --baseline FILE     against a stored baseline
+  holdpoint gate --history           against the history of its metrics, which it adds to";
 
 /// `holdpoint gate`.
 #[derive(Debug, clap::Args)]
@@ -17,16 +22,17 @@ pub struct GateArgs {
     /// Which suite.
     #[command(flatten)]
     pub suite: SuiteArg,
-    /// Compare with this git revision, side by side, instead of with a baseline
-    #[arg(long, value_name = "REV", conflicts_with_all = ["baseline", "require_baseline", "allow", "threshold"])]
+    /// Compare with this git revision, side by side [default: where your change left the default branch, if the suite is built
+    /// from the repository; else this machine's stored baseline]
+    #[arg(long, value_name = "REV")]
     pub against: Option<String>,
-    /// With --against or --last-good: measure the working tree, uncommitted changes included
-    #[arg(long)]
+    /// Side by side: build and measure the work tree in place, even where no tracked file differs from HEAD
+    #[arg(long, hide = true)]
     pub dirty: bool,
-    /// With --against: continue an interrupted gate
-    #[arg(long, requires = "against", hide = true)]
+    /// Side by side: continue an interrupted gate
+    #[arg(long, hide = true)]
     pub resume: bool,
-    /// Compare with this baseline instead of this machine's own
+    /// Compare with this stored baseline
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
     /// Where baselines are kept.
@@ -50,7 +56,7 @@ pub struct GateArgs {
     /// Profile the kernels of what regressed, into the same folder
     #[arg(long, value_enum, value_name = "WHEN", hide = true, default_value_t = ProfileOn::Never)]
     pub profile_on: ProfileOn,
-    /// If there is no baseline yet, end as inconclusive instead of recording one
+    /// Compare with this machine's stored baseline; if there is none yet, end as inconclusive instead of recording one
     #[arg(long)]
     pub require_baseline: bool,
     /// Runs to add when the first is slower than allowed; the median of all is judged [default: 2]
@@ -69,6 +75,42 @@ pub struct GateArgs {
     /// The seal's key.
     #[command(flatten)]
     pub seal: SealArgs,
+}
+
+impl GateArgs {
+    /// What a comparison side by side reads and writes.
+    pub fn files(&self) -> AbFiles {
+        AbFiles {
+            artifacts: self.artifacts.clone(),
+            resume: self.resume,
+            calibration_dir: self.calibration_dir.clone(),
+            waivers: self.waivers.clone(),
+            profile_on: self.profile_on,
+            history: self.history.clone(),
+            seal: self.seal.clone(),
+        }
+    }
+
+    /// A flag that was given and means something with a stored baseline only.
+    pub fn flag_of_baseline(&self) -> Option<&'static str> {
+        let policy = self.policy.policy;
+        first_given(&[
+            ("--baseline", self.baseline.is_some()),
+            ("--require-baseline", self.require_baseline),
+            ("--runs", self.runs.is_some()),
+            ("--confirm", self.confirm.is_some()),
+            ("--baseline-dir", self.baseline_dir != BaselineDir::default()),
+            ("--allow", !self.policy.allow.is_empty()),
+            ("--threshold", self.policy.threshold.is_some()),
+            ("--policy", policy.is_some_and(Policy::takes_baseline)),
+        ])
+    }
+
+    /// A flag that was given and means something with two sides only.
+    pub fn flag_of_sides(&self) -> Option<&'static str> {
+        let own = first_given(&[("--dirty", self.dirty), ("--resume", self.resume)]);
+        own.or_else(|| self.decide.flag_of_sides())
+    }
 }
 
 /// Runs behind a baseline: ten see half of the slowdown that five see, at a rate of one false alarm in 1000 suites; twenty

@@ -1,4 +1,4 @@
-//! Shared by several commands: folders of evidence, seals, suites, waivers, ceilings.
+//! Shared by several commands: folders of evidence, seals, suites, the rules that decide, ceilings.
 
 pub mod artifacts;
 pub mod ceilings;
@@ -9,6 +9,7 @@ pub mod histories;
 pub mod imports;
 pub mod links;
 mod person;
+pub mod rules;
 pub mod sealing;
 pub mod suites;
 pub mod waivers;

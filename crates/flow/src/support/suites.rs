@@ -94,7 +94,7 @@ pub fn check_gated(sides: &[&Suite]) -> Result<(), FlowError> {
 
 /// The same before its harness, if it has one, was asked for its benchmarks: that takes a build.
 pub fn unbuilt(arg: &SuiteArg) -> Result<Suite, FlowError> {
-    in_processes(arg, &[WORKER_CUDA], 0.0)
+    in_own_process(load(arg)?, arg)
 }
 
 /// A suite with the benchmarks of its harness and the workloads that its workers list, built in the suite's folder.
@@ -123,17 +123,13 @@ pub fn note_harnesses(suite: &Suite, watch: &dyn Watch) {
 }
 
 /// A suite all of whose own ops run in processes of their own, with a slowdown put into them.
-pub fn separate(arg: &SuiteArg, slowdown: f64) -> Result<Suite, FlowError> {
-    in_processes(arg, OWN_WORKERS, slowdown)
+pub fn separate(suite: Suite, arg: &SuiteArg, slowdown: f64) -> Result<Suite, FlowError> {
+    placed(suite, arg, OWN_WORKERS, slowdown)
 }
 
-/// A suite whose workloads are not those of its file: its ops on a device run in a process of their own as well.
+/// A suite whose own ops on a device run in a process of their own.
 pub fn in_own_process(suite: Suite, arg: &SuiteArg) -> Result<Suite, FlowError> {
     placed(suite, arg, &[WORKER_CUDA], 0.0)
-}
-
-fn in_processes(arg: &SuiteArg, names: &[&str], slowdown: f64) -> Result<Suite, FlowError> {
-    placed(load(arg)?, arg, names, slowdown)
 }
 
 fn placed(mut suite: Suite, arg: &SuiteArg, names: &[&str], slowdown: f64) -> Result<Suite, FlowError> {

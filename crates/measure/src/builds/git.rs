@@ -100,6 +100,27 @@ impl Git {
         }
     }
 
+    /// The first parent of a commit, if it has any.
+    pub(super) fn parent(&self, commit: &str) -> Result<Option<String>, BuildError> {
+        let output = self.ask(&["rev-parse", "--quiet", "--verify", &format!("{commit}^1")])?;
+        match output.status.success() {
+            true => Ok(Some(text(&output))),
+            false if self.is_shallow()? => Err(self.out_of_reach(&format!("{commit}^1"))?),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether any of these paths below the root is tracked, or a folder with tracked files.
+    pub(super) fn tracks_any(&self, paths: &[PathBuf]) -> Result<bool, BuildError> {
+        if paths.is_empty() {
+            return Ok(false);
+        }
+        let names: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+        let mut arguments = vec!["--literal-pathspecs", "ls-files", "-z", "--full-name", "--"];
+        arguments.extend(names.iter().map(|name| if name.is_empty() { "." } else { name.as_ref() }));
+        Ok(!self.succeed("ls-files", &arguments)?.stdout.is_empty())
+    }
+
     pub(super) fn between(&self, good: &str, bad: &str) -> Result<Vec<Commit>, BuildError> {
         self.commits(&["--first-parent", "--reverse", &format!("{good}..{bad}")])
     }

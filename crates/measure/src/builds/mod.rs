@@ -117,6 +117,25 @@ impl Builds {
         self.git.resolve(revision)
     }
 
+    /// The newest commit that both revisions come from.
+    pub fn merge_base(&self, one: &str, other: &str) -> Result<String, BuildError> {
+        self.git.merge_base(&self.resolve(one)?, &self.resolve(other)?)
+    }
+
+    /// The first parent of a commit, given by its hash; absent for one without parents.
+    pub fn parent(&self, commit: &str) -> Result<Option<String>, BuildError> {
+        self.git.parent(commit)
+    }
+
+    /// Whether git tracks any of these files or folders, given as in the folder of the suite.
+    pub fn tracks_any<'a>(&self, words: impl Iterator<Item = &'a str>) -> Result<bool, BuildError> {
+        let dir = self.folder_in(self.root());
+        let real =
+            words.filter(|word| !word.is_empty()).filter_map(|word| dir.join(word).canonicalize().ok());
+        let inside = real.filter_map(|path| Some(path.strip_prefix(self.root()).ok()?.to_owned()));
+        self.git.tracks_any(&inside.collect::<Vec<_>>())
+    }
+
     /// Tracked files that differ from `HEAD`, in the work tree or in the index.
     pub fn changes(&self) -> Result<Vec<String>, BuildError> {
         self.git.changes()
@@ -205,13 +224,7 @@ impl Builds {
         let [base, head] = [base, head].map(|built| built.dir.ancestors().nth(depth));
         let (base, head) = (base?.canonicalize().ok()?, head?.canonicalize().ok()?);
         let dir = self.folder_in(&base);
-        let workers = suite.workers.values().map(|worker| &worker.command);
-        let commands = suite
-            .workloads
-            .iter()
-            .flat_map(|workload| [&workload.command, &workload.setup, &workload.prepare, &workload.server]);
-        let commands = workers.chain(commands);
-        let words = commands.flatten().flat_map(|word| word.split(SEPARATORS));
+        let words = command_words(suite);
         let named =
             words.filter(|word| !word.is_empty()).filter_map(|word| dir.join(word).canonicalize().ok());
         let named = named.filter_map(|path| Some(path.strip_prefix(&base).ok()?.to_owned())).collect();
@@ -309,6 +322,16 @@ impl Builds {
         }
         entry.mark(&order.marker())
     }
+}
+
+/// The words of all commands of a suite, each of which may name a file.
+pub fn command_words(suite: &Suite) -> impl Iterator<Item = &str> {
+    let workers = suite.workers.values().map(|worker| &worker.command);
+    let commands = suite
+        .workloads
+        .iter()
+        .flat_map(|workload| [&workload.command, &workload.setup, &workload.prepare, &workload.server]);
+    workers.chain(commands).flatten().flat_map(|word| word.split(SEPARATORS))
 }
 
 /// A folder of a checkout, made where a revision has none yet. A link in its place may lead out of the checkout.

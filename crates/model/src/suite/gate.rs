@@ -48,6 +48,10 @@ pub struct GateSettings {
     /// Two sides: measure workloads even if both sides run the same code or are the same build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measure_same_code: Option<bool>,
+    /// The stored baseline that `gate` compares with, in place of the default branch: a file, relative to the suite's folder. Recorded
+    /// by the first gate if it is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// A baseline: runs to add when the first is slower than allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<u32>,
@@ -134,6 +138,9 @@ impl GateSettings {
                 let (low, high) = (range.start(), range.end());
                 return invalid("gate", format!("{key} is {value}; {low} to {high} are wanted"));
             }
+        }
+        if self.baseline.as_ref().is_some_and(|file| file.is_empty() || file.ends_with('/')) {
+            return invalid("gate", "baseline: give the path of a file");
         }
         if let Some((path, why)) = self.paths.iter().find_map(|path| Some((path, find_path_problem(path)?))) {
             return invalid("gate", format!("paths: {path:?} matches nothing: {why}"));

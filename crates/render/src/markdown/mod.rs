@@ -85,7 +85,7 @@ fn reproduce(r: &Report) -> String {
     if !escape::is_command_word(&r.suite) {
         return String::new();
     }
-    format!("```sh\nholdpoint gate --suite {0}    # or the file that holds suite {0}\n```\n", r.suite)
+    format!("```sh\nholdpoint run --suite {0}    # or the file that holds suite {0}\n```\n", r.suite)
 }
 
 fn title(r: &Report, judged: Option<Judged<'_>>) -> String {

@@ -94,7 +94,7 @@ fn a_run_is_done_again_by_its_own_rule_or_not_at_all() {
         line.map(|line| line.split(" --suite ").nth(1).unwrap().to_owned())
     };
     let suite = j.suite.clone();
-    assert_eq!(again(&j), Some(suite.clone()));
+    assert_eq!(again(&j), Some(format!("{suite} --policy allowed-max")));
     let mut by_threshold = j.clone();
     by_threshold.policy = "threshold".to_owned();
     by_threshold.threshold = Some(holdpoint_model::judgement::ThresholdKeys {

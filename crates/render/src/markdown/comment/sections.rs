@@ -267,7 +267,7 @@ fn flags_of_run(j: &Judgement) -> Option<String> {
     let threshold = basis.and_then(|basis| basis.threshold_pct);
     let threshold = threshold.or_else(|| j.threshold.as_ref().map(|keys| keys.threshold));
     let mut flags = match (j.policy.as_str(), threshold) {
-        ("stored", _) => String::new(),
+        ("stored", _) => " --policy stored".to_owned(),
         ("allowed-max", _) => " --policy allowed-max".to_owned(),
         ("threshold", Some(percent)) => format!(" --threshold {percent}"),
         _ => return None,

@@ -1,0 +1,155 @@
+//! The two sides of a comparison: planned from flags and files first, so that all of these are read before any code of
+//! either side runs, then built and started.
+
+mod commands;
+mod revisions;
+
+pub use revisions::{Base, Head, Purpose, build, check_of_revision, revision_suite, with_benches_of};
+
+use crate::Watch;
+use crate::error::FlowError;
+use crate::options::{AbArgs, DecideArgs, SuiteArg};
+use crate::support::suites;
+use commands::CommandLine;
+use holdpoint_measure::ab::{Sides, conditions};
+use holdpoint_measure::builds::Builds;
+use holdpoint_model::ab::SameBuild;
+use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
+use holdpoint_model::{Side, Suite};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Two sides that can be started.
+pub struct Prepared {
+    pub sides: Sides,
+    pub base: Side,
+    pub head: Side,
+    /// Everything that the units depend on apart from the plan.
+    pub conditions: BTreeMap<String, String>,
+    /// The proof that both sides are the same build, where they are.
+    pub same_build: Option<SameBuild>,
+    /// Keeps the checkouts from being cleared away.
+    pub _builds: Option<Builds>,
+}
+
+impl Prepared {
+    /// Sides that need no checkouts.
+    pub fn new(sides: Sides, base: Side, head: Side) -> Self {
+        Self { conditions: conditions(&sides), sides, base, head, same_build: None, _builds: None }
+    }
+}
+
+/// The sides as flags and files describe them; no code of theirs has run.
+pub enum Planned {
+    /// Suites whose workers may have workloads to list.
+    Suites { suites: Box<[Suite; 2]>, sides: Box<[Side; 2]> },
+    /// Revisions of the repository around the current folder.
+    Revisions { suite: Box<Suite>, base: Base, head: Head },
+}
+
+impl Planned {
+    /// The sides that the flags mean.
+    pub fn read(args: &AbArgs) -> Result<Self, FlowError> {
+        if let (Some(base), Some(head)) = (&args.base, &args.head) {
+            return commands::plan(base, head, args);
+        }
+        if let (Some(base), Some(head)) = (&args.base_suite, &args.head_suite) {
+            let suite = |name: &str| {
+                let arg = SuiteArg { suite: name.to_owned(), ..args.suite.clone() };
+                suites::separate(suites::load(&arg)?, &arg, 0.0)
+            };
+            return Ok(Self::suites([suite(base)?, suite(head)?], [labelled(base), labelled(head)]));
+        }
+        if let (Some(base), Some(head)) = (&args.base_worker, &args.head_worker) {
+            let suite = suites::load(&args.suite)?;
+            let side = |program: &str| with_worker(suite.clone(), program);
+            return Ok(Self::suites([side(base)?, side(head)?], [labelled(base), labelled(head)]));
+        }
+        let Some(base_rev) = &args.base_rev else {
+            return Err(FlowError::Input(
+                "what is to be compared? Give --base and --head (commands), --base-rev (revisions), --base-worker and \
+                 --head-worker (programs that serve the suite), or --base-suite and --head-suite"
+                    .to_owned(),
+            ));
+        };
+        let head = match &args.head_rev {
+            Some(rev) => Head::Rev(rev.clone()),
+            None => Head::WorkTree { in_place: args.dirty },
+        };
+        let suite = Box::new(revision_suite(&args.suite)?);
+        Ok(Self::Revisions { suite, base: Base::named(base_rev), head })
+    }
+
+    fn suites(suites: [Suite; 2], sides: [Side; 2]) -> Self {
+        Self::Suites { suites: Box::new(suites), sides: Box::new(sides) }
+    }
+
+    /// The suite whose settings decide: head's.
+    pub fn suite(&self) -> &Suite {
+        match self {
+            Self::Suites { suites, .. } => &suites[1],
+            Self::Revisions { suite, .. } => suite,
+        }
+    }
+
+    /// Builds the sides and asks them for their workloads: from here on, their code runs.
+    pub fn prepare(self, decide: &DecideArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> {
+        match self {
+            Self::Suites { suites, sides } => {
+                let ([base, head], [of_base, of_head]) = (*suites, *sides);
+                let (base, head) = (suites::with_benches(base)?, suites::with_benches(head)?);
+                suites::check_gated(&[&base, &head])?;
+                Ok(Prepared::new(with_settings(base, head, decide), of_base, of_head))
+            }
+            Self::Revisions { suite, base, head } => revisions::prepare(&suite, &base, &head, decide, watch),
+        }
+    }
+}
+
+/// Both sides, measured as the flags and head's suite say.
+fn with_settings(base: Suite, head: Suite, decide: &DecideArgs) -> Sides {
+    let gate = &head.gate;
+    let (pin, measure_same_code) = (decide.pin(gate), decide.measure_same_code(gate));
+    Sides { base, head, pin, measure_same_code }
+}
+
+fn labelled(label: &str) -> Side {
+    Side { label: label.to_owned(), ..Side::default() }
+}
+
+/// A suite with this program in place of every worker but `command`.
+fn with_worker(mut suite: Suite, program: &str) -> Result<Suite, FlowError> {
+    let named =
+        suite.workloads.iter().map(|workload| &workload.worker).filter(|name| *name != WORKER_COMMAND);
+    // Those that list their workloads may have none in the suite yet.
+    let listing = suite.workers.iter().filter(|(_, worker)| worker.all_workloads).map(|(name, _)| name);
+    let names: BTreeSet<String> = named.chain(listing).cloned().collect();
+    if names.is_empty() {
+        return Err(FlowError::Input(format!(
+            "suite {:?} has only commands, no worker to replace",
+            suite.name
+        )));
+    }
+    // What was typed is relative to the current folder.
+    let dir = std::env::current_dir().ok();
+    for name in names {
+        let declared = suite.workers.get(&name);
+        let all_workloads = declared.is_some_and(|worker| worker.all_workloads);
+        let single_threaded = declared.map_or(name == WORKER_BUILTIN, |worker| worker.single_threaded);
+        let units_per_process = match declared {
+            Some(worker) => worker.units_per_process,
+            None if name == WORKER_CUDA => suites::UNITS_PER_CUDA_PROCESS,
+            None => 1,
+        };
+        suite.workers.insert(
+            name,
+            WorkerSpec {
+                command: CommandLine::parse(program).into_words(),
+                single_threaded,
+                units_per_process,
+                all_workloads,
+                dir: dir.clone(),
+            },
+        );
+    }
+    Ok(suite)
+}

@@ -1,0 +1,176 @@
+//! Two revisions of a repository as sides: each is built, and its workloads are listed from that build.
+
+use super::{Prepared, with_settings};
+use crate::Watch;
+use crate::error::FlowError;
+use crate::options::{DecideArgs, SuiteArg};
+use crate::support::suites;
+use holdpoint_measure::builds::{BuildError, Builds, Built};
+use holdpoint_model::suite::{HarnessFrom, Reuse};
+use holdpoint_model::{Revision, Side, Suite, WorkloadSpec};
+use std::path::Path;
+
+/// The revision that is compared with.
+pub struct Base {
+    /// As git takes it.
+    pub revision: String,
+    /// Why this one, where nobody named it: ends the sentence "comparing the work tree with 45c20f2…".
+    pub reason: Option<String>,
+}
+
+impl Base {
+    /// One that was asked for.
+    pub fn named(revision: &str) -> Self {
+        Self { revision: revision.to_owned(), reason: None }
+    }
+}
+
+/// The side under test, among revisions.
+pub enum Head {
+    /// This one.
+    Rev(String),
+    /// The files as they are: HEAD, checked out elsewhere, where no tracked file differs from it.
+    WorkTree {
+        /// Whether it is built where it is in any case.
+        in_place: bool,
+    },
+}
+
+/// Two revisions of the repository around the current folder.
+pub(super) fn prepare(
+    suite: &Suite,
+    base: &Base,
+    head: &Head,
+    decide: &DecideArgs,
+    watch: &dyn Watch,
+) -> Result<Prepared, FlowError> {
+    let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
+    let base_commit = builds.resolve(&base.revision)?;
+    let (name, changes) = match head {
+        Head::Rev(rev) => (rev.as_str(), Vec::new()),
+        Head::WorkTree { .. } => ("HEAD", builds.changes()?),
+    };
+    let commit = builds.resolve(name)?;
+    let is_dirty = !changes.is_empty();
+    if base.reason.is_some() || is_dirty {
+        watch.note(&describe(base, &base_commit, &changes));
+    }
+    let is_in_place = is_dirty || matches!(head, Head::WorkTree { in_place: true });
+    let builds = with_benches_of(builds, &commit, suite);
+    let base_built = build(&builds, &base_commit, suite, Purpose::Verdict, watch)?;
+    let head_built = match is_in_place {
+        true => builds.build_in_place(suite.build.as_ref())?,
+        false => build(&builds, &commit, suite, Purpose::Verdict, watch)?,
+    };
+    let is_measured = is_in_place || decide.measure_same_code(&suite.gate);
+    let side = |built: &Built| suites::with_benches(Suite { dir: Some(built.dir.clone()), ..suite.clone() });
+    let base_suite = side(&base_built).map_err(|error| of_base(error, suite))?;
+    let head_suite = side(&head_built)?;
+    suites::check_gated(&[&base_suite, &head_suite])?;
+    let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &head_suite) };
+    let sides = with_settings(base_suite, head_suite, decide);
+    // A hash says nothing to a reader; the subject does.
+    let of = |name: &str, commit: String, dirty| {
+        let subject = (name == commit).then(|| builds.describe(&commit).ok()).flatten();
+        let label = subject.map(|commit| commit.subject).filter(|subject| !subject.is_empty());
+        let label = label.unwrap_or_else(|| name.to_owned());
+        Side { label, revision: Some(Revision { commit, dirty }), ..Side::default() }
+    };
+    let label = if is_in_place { "working tree" } else { name };
+    let mut prepared =
+        Prepared::new(sides, of(&base.revision, base_commit, false), of(label, commit, is_dirty));
+    if is_dirty {
+        prepared.conditions.insert("uncommitted changes".to_owned(), builds.changes_sha256()?);
+    }
+    Ok(Prepared { same_build, _builds: Some(builds), ..prepared })
+}
+
+/// One line about what is compared.
+fn describe(base: &Base, commit: &str, changes: &[String]) -> String {
+    let head = match changes {
+        [] => "HEAD".to_owned(),
+        [file] => format!("the work tree ({file} differs from HEAD)"),
+        files => format!("the work tree ({} files differ from HEAD)", files.len()),
+    };
+    let short = commit.get(..SHORT_HASH).unwrap_or(commit);
+    match &base.reason {
+        Some(reason) => format!("comparing {head} with {short}, {reason}"),
+        None => format!("comparing {head} with {}", base.revision),
+    }
+}
+
+/// As long as git's own short hashes in a repository of medium size.
+const SHORT_HASH: usize = 10;
+
+/// Builds in which every revision has head's benchmarks, if the suite says so.
+pub fn with_benches_of(builds: Builds, head: &str, suite: &Suite) -> Builds {
+    match &suite.harness {
+        Some(harness) => builds.with_files_of(head, &harness.files_of_head()),
+        None => builds,
+    }
+}
+
+/// Base's benchmarks may be older than the harness.
+fn of_base(error: FlowError, suite: &Suite) -> FlowError {
+    match (error, &suite.harness) {
+        (FlowError::Input(what), Some(harness)) if harness.harness_from == HarnessFrom::Each => {
+            FlowError::Input(format!(
+                "base: {what}; if its benchmarks are newer than base, set harness_from = \"head\" under [harness]"
+            ))
+        }
+        (error, _) => error,
+    }
+}
+
+/// A suite whose workloads come out of the revision that is measured.
+pub fn revision_suite(arg: &SuiteArg) -> Result<Suite, FlowError> {
+    let suite = suites::load(arg)?;
+    check_of_revision(&suite)?;
+    suites::in_own_process(suite, arg)
+}
+
+/// Refuses a suite, as its file has it, with workloads that are the same at every revision.
+pub fn check_of_revision(suite: &Suite) -> Result<(), FlowError> {
+    // A kernel of the user's own is compiled from the revision's source.
+    let is_same =
+        |workload: &&WorkloadSpec| suites::is_own(suite, &workload.worker) && workload.kernel.is_none();
+    match suite.workloads.iter().find(is_same) {
+        None => Ok(()),
+        Some(workload) => Err(FlowError::Input(format!(
+            "suite {:?}, workload {:?}: built-in ops are holdpoint's own, the same at every revision of your code; \
+             use a `command`, a `kernel` or a worker that is built from it (docs/ab.md)",
+            suite.name, workload.name
+        ))),
+    }
+}
+
+/// Purpose of a build.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Verdict,
+    /// A step of a search: the next one may be built in its place.
+    Search,
+}
+
+/// Checks a revision out and builds it, unless that has been done before.
+pub fn build(
+    builds: &Builds,
+    commit: &str,
+    suite: &Suite,
+    purpose: Purpose,
+    watch: &dyn Watch,
+) -> Result<Built, BuildError> {
+    watch.progress(&format!("building {}", &commit[..commit.len().min(12)]));
+    let build = suite.build.as_ref();
+    let may_reuse = match build.map(|build| build.reuse) {
+        Some(Reuse::Always) => true,
+        Some(Reuse::Search) => purpose == Purpose::Search,
+        // Where nothing is built, there is nothing to save.
+        Some(Reuse::Never) | None => false,
+    };
+    let built = if may_reuse { builds.get_in_workshop(commit, build)? } else { builds.get(commit, build)? };
+    if !built.cached {
+        watch.progress(&format!("built {} in {:.1} s", &commit[..commit.len().min(12)], built.seconds));
+    }
+    Ok(built)
+}

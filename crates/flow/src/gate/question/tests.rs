@@ -1,0 +1,185 @@
+use super::*;
+use clap::{Args, FromArgMatches};
+use std::process::Command;
+use tempfile::TempDir;
+
+const BUILT: &str =
+    "name = \"s\"\n[build]\ncommand = [\"make\"]\n[[workload]]\nname = \"w\"\ncommand = [\"./w\"]\n";
+
+struct Repo(TempDir);
+
+impl Repo {
+    /// A repository with this many commits on `main`, each with another content of the file `a`.
+    fn new(commits: usize) -> Self {
+        let repo = Self(tempfile::tempdir().unwrap());
+        repo.git(&["init", "--quiet", "--initial-branch", "main"]);
+        (0..commits).for_each(|at| {
+            repo.commit(&format!("{at}"));
+        });
+        repo
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, text: &str) {
+        std::fs::write(self.path().join("a"), text).unwrap();
+    }
+
+    fn commit(&self, text: &str) -> String {
+        self.write(text);
+        self.git(&["add", "a"]);
+        self.git(&["commit", "--quiet", "--message", text]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(self.path()).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]);
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").args(arguments);
+        let output = git.output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// The base that is found, and why.
+    fn base(&self) -> (String, String) {
+        let base = find_base(self.path()).unwrap();
+        (base.revision, base.reason.unwrap())
+    }
+
+    fn refusal(&self) -> String {
+        find_base(self.path()).err().unwrap().to_string()
+    }
+
+    fn choose(&self, suite: &str, flags: &[&str]) -> Result<Question, FlowError> {
+        let command = GateArgs::augment_args(clap::Command::new("gate").no_binary_name(true));
+        let matches = command.try_get_matches_from(flags).unwrap();
+        let args = GateArgs::from_arg_matches(&matches).unwrap();
+        let suite = Suite::parse(&format!("schema_version = 1\n{suite}")).unwrap();
+        choose(&args, &Suite { dir: Some(self.path().canonicalize().unwrap()), ..suite }, self.path())
+    }
+}
+
+#[test]
+fn a_branch_is_compared_with_the_commit_where_it_left_the_default_branch() {
+    let repo = Repo::new(1);
+    let left = repo.git(&["rev-parse", "HEAD"]);
+    repo.git(&["switch", "--quiet", "--create", "change"]);
+    repo.commit("mine");
+    repo.commit("mine again");
+    repo.git(&["switch", "--quiet", "main"]);
+    repo.commit("theirs");
+    repo.git(&["switch", "--quiet", "change"]);
+    assert_eq!(repo.base(), (left.clone(), "the merge base with main".to_owned()));
+    repo.write("not committed");
+    assert_eq!(repo.base().0, left, "whatever else the tree has");
+    repo.git(&["stash", "--quiet"]);
+    repo.git(&["checkout", "--quiet", "--detach"]);
+    assert_eq!(repo.base().0, left, "as CI checks it out");
+}
+
+#[test]
+fn on_the_default_branch_changes_are_compared_with_head_and_a_clean_tree_with_its_parent() {
+    let repo = Repo::new(2);
+    let [head, parent] = ["HEAD", "HEAD~1"].map(|name| repo.git(&["rev-parse", name]));
+    assert_eq!(repo.base(), (parent, "its parent, because main has HEAD already".to_owned()));
+    repo.write("not committed");
+    assert_eq!(repo.base(), (head, "which is HEAD".to_owned()));
+}
+
+#[test]
+fn what_the_remote_has_is_the_default_branch_before_what_is_here() {
+    let remote = Repo::new(1);
+    let pushed = remote.git(&["rev-parse", "HEAD"]);
+    let repo = Repo(tempfile::tempdir().unwrap());
+    repo.git(&["clone", "--quiet", &remote.path().display().to_string(), "."]);
+    repo.commit("not pushed");
+    assert_eq!(repo.base(), (pushed.clone(), "the merge base with origin/main".to_owned()));
+    // A checkout of CI's has no origin/HEAD and no branches of its own.
+    repo.git(&["checkout", "--quiet", "--detach"]);
+    repo.git(&["remote", "set-head", "origin", "--delete"]);
+    repo.git(&["branch", "--quiet", "--delete", "--force", "main"]);
+    assert_eq!(repo.base().0, pushed);
+    // Another name than the usual ones.
+    remote.git(&["branch", "--quiet", "--move", "develop"]);
+    repo.git(&["fetch", "--quiet", "--prune"]);
+    assert!(repo.refusal().contains("git remote set-head origin --auto"));
+    repo.git(&["remote", "set-head", "origin", "--auto"]);
+    assert_eq!(repo.base(), (pushed, "the merge base with origin/develop".to_owned()));
+}
+
+#[test]
+fn nothing_to_compare_with_is_an_error_that_names_the_remedy() {
+    assert!(Repo::new(0).refusal().contains("no commit to compare with; commit first"));
+    assert!(Repo::new(1).refusal().contains("HEAD is the first commit"));
+    let odd = Repo::new(1);
+    odd.git(&["branch", "--quiet", "--move", "odd"]);
+    assert!(odd.refusal().contains("fetch-depth: 0"));
+    let remote = Repo::new(3);
+    let shallow = Repo(tempfile::tempdir().unwrap());
+    shallow.git(&["clone", "--quiet", "--depth", "1", &format!("file://{}", remote.path().display()), "."]);
+    assert!(shallow.refusal().contains("git fetch --unshallow"));
+}
+
+#[test]
+fn side_by_side_is_the_default_where_the_repository_has_what_runs() {
+    let repo = Repo::new(2);
+    let is_sides = |suite: &str| matches!(repo.choose(suite, &[]), Ok(Question::Revision(_)));
+    assert!(is_sides(BUILT));
+    assert!(is_sides("name = \"s\"\n[harness]\nkind = \"criterion\"\n"));
+    let runs = |command: &str| format!("name = \"s\"\n[[workload]]\nname = \"w\"\ncommand = {command}\n");
+    assert!(is_sides(&runs("[\"python3\", \"a\"]")), "a file that git tracks");
+    assert!(!is_sides(&runs("[\"true\"]")));
+    assert!(!is_sides(&runs("[\"/etc/passwd\", \"..\", \"\"]")));
+    let built_in = "[[workload]]\nname = \"o\"\nop = \"copy\"\nshape = [8]\n";
+    assert!(!is_sides(&format!("{BUILT}{built_in}")), "built-in ops are the same at every revision");
+    let nowhere = Repo(tempfile::tempdir().unwrap());
+    assert!(matches!(nowhere.choose(BUILT, &[]), Ok(Question::Baseline)));
+}
+
+#[test]
+fn a_stored_baseline_is_used_where_one_is_asked_for() {
+    let repo = Repo::new(2);
+    for flags in [
+        &["--baseline", "b.json"][..],
+        &["--require-baseline"],
+        &["--runs", "3"],
+        &["--confirm", "0"],
+        &["--baseline-dir", "elsewhere"],
+        &["--allow", "machine"],
+        &["--threshold", "-3"],
+        &["--policy", "allowed-max"],
+        &["--history", "h.db", "--baseline", "b.json"],
+    ] {
+        assert!(matches!(repo.choose(BUILT, flags), Ok(Question::Baseline)), "{flags:?}");
+    }
+    for key in ["baseline = \"b.json\"", "policy = \"threshold\"", "threshold = -3.0"] {
+        let suite = format!("{BUILT}[gate]\n{key}\n");
+        assert!(matches!(repo.choose(&suite, &[]), Ok(Question::Baseline)), "{key}");
+        assert!(matches!(repo.choose(&suite, &["--against", "HEAD"]), Ok(Question::Revision(_))), "{key}");
+        let refused = repo.choose(&suite, &["--budget", "3"]).err().unwrap().to_string();
+        assert!(refused.contains("--budget is for a gate side by side, [gate] "), "{refused}");
+    }
+    for flags in [&[][..], &["--policy", "disjoint-ci"], &["--budget", "3", "--dirty", "--resume"]] {
+        assert!(matches!(repo.choose(BUILT, flags), Ok(Question::Revision(_))), "{flags:?}");
+    }
+    assert!(matches!(repo.choose(BUILT, &["--history"]), Ok(Question::History(_))));
+}
+
+#[test]
+fn flags_that_would_do_nothing_are_refused() {
+    let repo = Repo::new(2);
+    let commands = "name = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"true\"]\n";
+    for (suite, flags, words) in [
+        (BUILT, &["--against", "HEAD", "--runs", "3"][..], "--runs is for a gate with a stored baseline"),
+        (BUILT, &["--history", "--confirm", "3"], "--confirm is for a gate with a stored baseline"),
+        (BUILT, &["--runs", "3", "--seed", "3"], "--seed is for a gate side by side, --runs for one with"),
+        (commands, &["--pin"], "--pin is for a gate side by side; nothing here can be built"),
+        (commands, &["--dirty"], "give --against REV"),
+    ] {
+        let refused = repo.choose(suite, flags).err().unwrap().to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
+}

@@ -1,0 +1,216 @@
+//! `gate` with a stored baseline: measure, compare, look again at what is slower; the first gate on a machine records one.
+
+use super::Gated;
+use crate::decided::Decided;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::{CONFIRM_DEFAULT, GateArgs, ProfileOn, RUNS_DEFAULT};
+use crate::support::artifacts::{self, Writer};
+use crate::support::histories::{self, Measured};
+use crate::support::rules::Rules;
+use crate::support::sealing::Sealing;
+use crate::support::suites;
+use crate::{Watch, ab, baseline, compare, profile, run};
+use holdpoint_gate::{HasExitCode, Policy, confirm, judge_run, set_tolerances};
+use holdpoint_model::{Baseline, Current, ExitCode, Judgement, Report, Suite};
+use holdpoint_render::markdown;
+use std::path::{Path, PathBuf};
+
+/// A gate with a stored baseline, all of whose rules have been read; no code of the change has run.
+pub struct StoredGate<'a> {
+    args: &'a GateArgs,
+    rules: &'a Rules,
+    as_written: Suite,
+    /// The same with its own ops on a device in a process of their own; later with all workloads.
+    suite: Suite,
+    policy: Policy,
+    path: PathBuf,
+    /// Absent where it is still to be recorded.
+    baseline: Option<Baseline>,
+    sealing: Sealing,
+}
+
+impl<'a> StoredGate<'a> {
+    /// Reads the baseline that the flag names, or else the suite, or else this machine's own.
+    pub fn read(
+        args: &'a GateArgs,
+        as_written: Suite,
+        of_suite: Option<PathBuf>,
+        rules: &'a Rules,
+    ) -> Result<Self, FlowError> {
+        let suite = suites::in_own_process(as_written.clone(), &args.suite)?;
+        let policy = compare::baseline_policy(&args.policy, &suite.gate)?;
+        let usual = of_suite.unwrap_or_else(|| baseline::this_machines(&suite, &args.baseline_dir));
+        let is_new = args.baseline.is_none() && !usual.exists();
+        let path = args.baseline.clone().unwrap_or(usual);
+        let mut sealing = Sealing::new(rules.key.clone(), &args.artifacts.join(artifacts::REPORT));
+        let baseline = if is_new {
+            None
+        } else {
+            let baseline = holdpoint_store::read_baseline(&path)?;
+            sealing.build_on(&path)?;
+            Some(set_tolerances(baseline, args.decide.question.tolerance, &suite.gate, policy))
+        };
+        Ok(Self { args, rules, as_written, suite, policy, path, baseline, sealing })
+    }
+
+    /// Asks the suite's programs for its workloads, measures them and decides.
+    pub fn run(mut self, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+        self.suite = suites::with_benches(self.suite)?;
+        suites::check_gated(&[&self.suite])?;
+        if let Some(baseline) = self.baseline.take() {
+            return self.decide(&baseline, watch);
+        }
+        tell_others(&self.args.baseline_dir.baseline_dir, &self.suite, watch);
+        if self.args.require_baseline {
+            artifacts::clear(&self.args.artifacts, Writer::Gate)?;
+            let note = format!("inconclusive: no baseline for suite {:?} on this machine", self.suite.name);
+            return Ok(Done::new(Gated::NoBaseline, ExitCode::Inconclusive).with_note(note));
+        }
+        self.record(watch)
+    }
+
+    fn decide(mut self, baseline: &Baseline, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+        let args = self.args;
+        let confirm = args.confirm.or(self.suite.gate.confirm).unwrap_or(CONFIRM_DEFAULT);
+        holdpoint_store::check_writable(&self.file(artifacts::REPORT))?;
+        artifacts::clear(&args.artifacts, Writer::Gate)?;
+        let report = run::measure(&self.suite, watch);
+        self.sealing.write_json(&args.artifacts.join(artifacts::REPORT), &report)?;
+        let (policy, waivers) = (self.policy, &self.rules.waivers);
+        let decide = |current: &Current| {
+            let mut judgement = judge_run(current, baseline, args.policy.allow(), policy);
+            waivers.apply(&mut judgement);
+            judgement
+        };
+        let mut judgement = decide(&Current::from(&report));
+        let mut reports = vec![report];
+        let mut judged = 0;
+        if confirm > 0 && confirm::worth_repeating(&judgement) {
+            self.look_again(confirm, &mut reports, watch)?;
+            let currents: Vec<Current> = reports.iter().map(Current::from).collect();
+            if let Some(confirmed) = confirm::median_run(&currents) {
+                judgement = decide(&confirmed.current);
+                judged = confirmed.odd.unwrap_or(0);
+                let how = match confirmed.odd {
+                    Some(odd) => format!("run {} came out differently and is judged", odd + 1),
+                    None => format!("judged by the median of {} runs", reports.len()),
+                };
+                judgement.notes.push(format!("the first run was slower than allowed; {how}"));
+            }
+        }
+        if args.profile_on == ProfileOn::Regression {
+            judgement.notes.extend(profile::of_regressed(
+                &ab::regressed(&judgement),
+                &self.suite,
+                None,
+                &args.artifacts,
+                watch,
+            ));
+        }
+        let measured = Measured::Runs { reports: &reports, judgement: Some(&judgement) };
+        histories::keep(self.rules.history.as_ref(), &measured, watch);
+        let report = reports.swap_remove(judged);
+        self.finish(judgement, report)
+    }
+
+    /// Leaves the files.
+    fn finish(mut self, judgement: Judgement, report: Report) -> Result<Done<Gated>, FlowError> {
+        let [comparison, trend, page] =
+            [artifacts::COMPARISON, artifacts::TREND, artifacts::REPORT_PAGE].map(|name| self.file(name));
+        self.sealing.write_json(&comparison, &judgement)?;
+        self.sealing.write_json(&trend, &compare::trend(&judgement))?;
+        self.sealing.write_text(&page, &markdown::report(&report, Some(&judgement)))?;
+        let unsealed = self.sealing.seal(&run::origins("gate", &self.suite, &report))?;
+        let (path, folder) = (self.path.display(), self.args.artifacts.display());
+        let note = format!("baseline: {path}\nevidence: {folder}{unsealed}");
+        let exit = judgement.exit_code();
+        let decided = Decided { judgement, sides: None, report: Some(report) };
+        Ok(Done::new(Gated::decided(decided), exit).with_note(note))
+    }
+
+    /// Measures again in new processes and keeps every report.
+    fn look_again(
+        &mut self,
+        runs: u32,
+        reports: &mut Vec<Report>,
+        watch: &dyn Watch,
+    ) -> Result<(), FlowError> {
+        watch.progress("slower than allowed; looking again");
+        for report in baseline::measure_runs(&self.args.suite, &self.as_written, runs, watch)? {
+            let path = self.file(&holdpoint_store::report_name(reports.len() + 1));
+            self.sealing.write_json(&path, &report)?;
+            reports.push(report);
+        }
+        Ok(())
+    }
+
+    /// The first gate on a machine: there is nothing to compare with, so this run becomes what to compare with.
+    fn record(self, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+        let Self { args, policy, ref suite, ref path, .. } = self;
+        holdpoint_store::check_writable(&self.file(artifacts::REPORT))?;
+        holdpoint_store::check_writable(path)?;
+        artifacts::clear(&args.artifacts, Writer::Gate)?;
+        let runs = args.runs.or(suite.gate.runs).unwrap_or(RUNS_DEFAULT);
+        let noun = if runs == 1 { "run" } else { "runs" };
+        watch.note(&format!(
+            "no baseline for suite {:?} on this machine yet; recording one from {runs} {noun}",
+            suite.name
+        ));
+        let mut reports = baseline::measure_runs(&args.suite, &self.as_written, runs, watch)?;
+        let measured = Measured::Runs { reports: &reports, judgement: None };
+        histories::keep(self.rules.history.as_ref(), &measured, watch);
+        let currents: Vec<Current> = reports.iter().map(Current::from).collect();
+        let last = reports.pop().ok_or_else(|| FlowError::Internal("no run was made".to_owned()))?;
+        let recorded = baseline::record(&currents, &suite.gate);
+        let path = path.clone();
+        let unsealed = self.keep_report(&last)?;
+        let recorded = match recorded {
+            Ok(recorded) => recorded,
+            Err(error) => {
+                let exit = last.exit_code();
+                let done = Done::new(Gated::Unrecorded(Box::new(last)), exit);
+                return Ok(done.with_note(format!("no baseline was recorded: {error}")));
+            }
+        };
+        holdpoint_store::write_json(&path, &recorded)?;
+        let exit = baseline::say_what_it_serves(&recorded, policy, watch);
+        let note = format!(
+            "baseline recorded: {}{unsealed}\n\
+             next: change something and run \"holdpoint gate --suite {}\" again; it now compares with this baseline.\n\
+             Keep the file in version control to share it with machines of the same kind.",
+            path.display(),
+            args.suite.suite
+        );
+        Ok(Done::new(Gated::Recorded(Box::new(recorded)), exit).with_note(note))
+    }
+
+    /// Keeps a report that was compared with nothing.
+    fn keep_report(mut self, report: &Report) -> Result<&'static str, FlowError> {
+        let (path, page) = (self.file(artifacts::REPORT), self.file(artifacts::REPORT_PAGE));
+        self.sealing.write_json(&path, report)?;
+        self.sealing.write_text(&page, &markdown::report(report, None))?;
+        self.sealing.seal(&run::origins("gate", &self.suite, report))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.args.artifacts.join(name)
+    }
+}
+
+/// Baselines of other machines are no reason to start anew in silence.
+fn tell_others(dir: &Path, suite: &Suite, watch: &dyn Watch) {
+    let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let prefix = format!("{}-", suite.name);
+    let others: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .filter(|name| name.starts_with(&prefix) && name.ends_with(".json"))
+        .collect();
+    if !others.is_empty() {
+        watch.note(&format!(
+            "{} has baselines of other machines ({}); they are not comparable with this one",
+            dir.display(),
+            others.join(", ")
+        ));
+    }
+}
