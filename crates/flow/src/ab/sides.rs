@@ -5,7 +5,7 @@ use crate::error::FlowError;
 use crate::options::{AbArgs, CommandArgs, DecideArgs, SuiteArg};
 use crate::support::suites;
 use holdpoint_measure::ab::{Sides, conditions};
-use holdpoint_measure::builds::{BuildError, Builds, Built};
+use holdpoint_measure::builds::{BuildError, Builds, Built, Inventory};
 use holdpoint_model::ab::SameBuild;
 use holdpoint_model::suite::{HarnessFrom, Reuse, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
 use holdpoint_model::{Revision, SCHEMA_VERSION, Side, Suite, WorkloadSpec};
@@ -22,6 +22,8 @@ pub struct Prepared {
     pub conditions: BTreeMap<String, String>,
     /// The proof that both sides are the same build, where they are.
     pub same_build: Option<SameBuild>,
+    /// The files of base's and of head's build.
+    pub inventories: [Option<Inventory>; 2],
     /// Keeps the checkouts from being cleared away.
     pub _builds: Option<Builds>,
 }
@@ -29,7 +31,16 @@ pub struct Prepared {
 impl Prepared {
     /// Sides that need no checkouts.
     pub fn new(sides: Sides, base: Side, head: Side) -> Self {
-        Self { conditions: conditions(&sides), sides, base, head, same_build: None, _builds: None }
+        let inventories = [None, None];
+        Self {
+            conditions: conditions(&sides),
+            sides,
+            base,
+            head,
+            same_build: None,
+            inventories,
+            _builds: None,
+        }
     }
 }
 
@@ -132,16 +143,18 @@ pub fn revisions(
         refuse_changes(&builds, remedy)?;
     }
     let builds = with_benches_of(builds, &commit, &suite);
-    let base_built = build(&builds, &base_commit, &suite, Purpose::Verdict, watch)?;
-    let head_built = match head {
+    let mut base_built = build(&builds, &base_commit, &suite, Purpose::Verdict, watch)?;
+    let mut head_built = match head {
         Head::WorkingTree => builds.build_in_place(suite.build.as_ref())?,
         Head::Checkout { .. } | Head::Rev(_) => build(&builds, &commit, &suite, Purpose::Verdict, watch)?,
     };
+    builds.check(&base_built, &format!("{label} was built"))?;
     let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
     let is_measured = matches!(head, Head::WorkingTree) || decide.measure_same_code(&suite.gate);
-    let side = |built: &Built| suites::with_benches(Suite { dir: Some(built.dir.clone()), ..suite.clone() });
-    let base_suite = side(&base_built).map_err(|error| of_base(error, &suite))?;
-    let head_suite = side(&head_built)?;
+    let base_suite = listed(&builds, &mut base_built, &suite).map_err(|error| of_base(error, &suite))?;
+    check_beside(&builds, &base_built, &mut head_built, &format!("{base_rev} listed its benchmarks"))?;
+    let head_suite = listed(&builds, &mut head_built, &suite)?;
+    check_beside(&builds, &head_built, &mut base_built, &format!("{label} listed its benchmarks"))?;
     suites::check_gated(&[&base_suite, &head_suite])?;
     let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &head_suite) };
     let sides = with_settings(base_suite, head_suite, decide);
@@ -156,7 +169,25 @@ pub fn revisions(
     if dirty {
         prepared.conditions.insert("uncommitted changes".to_owned(), builds.changes_sha256()?);
     }
-    Ok(Prepared { same_build, _builds: Some(builds), ..prepared })
+    let inventories = [base_built.inventory, head_built.inventory];
+    Ok(Prepared { same_build, inventories, _builds: Some(builds), ..prepared })
+}
+
+/// The suite as it runs in a build, with the benchmarks that its harness and its workers list there.
+pub fn listed(builds: &Builds, built: &mut Built, suite: &Suite) -> Result<Suite, FlowError> {
+    let at_built = suites::with_benches(Suite { dir: Some(built.dir.clone()), ..suite.clone() })?;
+    if suite.has_listed_workloads() {
+        builds.take_inventory(built)?;
+    }
+    Ok(at_built)
+}
+
+/// Checks a build while only the other side's programs ran, unless both sides are one build.
+fn check_beside(builds: &Builds, ran: &Built, other: &mut Built, meanwhile: &str) -> Result<(), FlowError> {
+    if ran.dir == other.dir {
+        other.inventory.clone_from(&ran.inventory);
+    }
+    Ok(builds.check(other, meanwhile)?)
 }
 
 /// Builds in which every revision has head's benchmarks, if the suite says so.
@@ -220,6 +251,7 @@ pub fn build(
         Some(Reuse::Never) | None => false,
     };
     let built = if may_reuse { builds.get_in_workshop(commit, build)? } else { builds.get(commit, build)? };
+    built.note.iter().for_each(|note| watch.note(note));
     if !built.cached {
         watch.progress(&format!("built {} in {:.1} s", &commit[..commit.len().min(12)], built.seconds));
     }
