@@ -27,7 +27,7 @@ pub(super) fn run(
 ) -> Result<Done<Gated>, FlowError> {
     let waivers = InForce::read(&args.waivers)?;
     // Opened before measuring: a history that cannot be read should not cost a run. The first run begins one.
-    let mut store = histories::open(location, Access::Create)?;
+    let mut store = histories::open(location, Access::Create, watch)?;
     holdpoint_store::check_writable(&artifacts.report())?;
     artifacts.clear()?;
     let report = run::measure(suite, watch);
