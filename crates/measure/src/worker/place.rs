@@ -82,17 +82,17 @@ impl Drop for CopiedFiles {
 }
 
 impl Place {
-    /// A program at this place, with no secret of ours in its environment and nothing that tells places apart: the length of the environment
-    /// moves the stack, and that can show in times.
+    /// A program at this place, with the variables that measured code may see and nothing that tells places apart: the length of the
+    /// environment moves the stack, and that can show in times.
     pub(crate) fn command(&self, program: &str) -> Command {
         let path = self.resolve(program);
         let mut command = match self.copies.0.files.get(&path) {
             Some(copy) => {
-                let mut command = holdpoint_process::command(&copy.path);
+                let mut command = holdpoint_process::measured(&copy.path);
                 command.arg0(&path);
                 command
             }
-            None => holdpoint_process::command(&path),
+            None => holdpoint_process::measured(&path),
         };
         self.dir.iter().for_each(|dir| _ = command.current_dir(dir));
         command.env_remove("PWD").env_remove("OLDPWD");
