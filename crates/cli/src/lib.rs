@@ -79,7 +79,7 @@ fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError>
         Command::Sweep(args) => show(flow::sweep::run(&args, output)?, output),
         Command::Compare(args) => show(flow::compare::run(&args)?, output),
         Command::Baseline(args) => show(flow::baseline::run(&args, output)?, output),
-        Command::Changes(args) => show(flow::changes::run(&args)?, output),
+        Command::Changes(args) => show(flow::changes::run(&args, output)?, output),
         Command::History(args) => show(flow::history::run(&args, output)?, output),
         Command::Trend(args) => show(flow::trend::run(&args, output)?, output),
         Command::Report(args) => show(flow::report::run(&args, output)?, output),

@@ -15,7 +15,7 @@ pub fn run(args: &BlameArgs, watch: &dyn Watch) -> Result<Done<Bisection>, FlowE
         workload: args.workload.clone(),
         ..SelectArgs::default()
     };
-    let series = history::read(&args.store(), &select)?;
+    let series = history::read(&args.store(), &select, watch)?;
     let tracks: Vec<Track> = series.iter().map(Track::from).collect();
     let found = find_changes(&tracks);
     let member = choose(&found, args.revision.as_deref()).ok_or_else(|| no_change(args))?;

@@ -1,5 +1,6 @@
 //! `holdpoint changes`: the change points of series.
 
+use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::history;
@@ -8,15 +9,15 @@ use holdpoint_gate::history::{Alerts, find_changes_in};
 use holdpoint_history::StoreTracks;
 use holdpoint_model::{Changes, ExitCode, Track};
 
-pub fn run(args: &ChangesArgs) -> Result<Done<Changes>, FlowError> {
+pub fn run(args: &ChangesArgs, watch: &dyn Watch) -> Result<Done<Changes>, FlowError> {
     let alerts = if args.alerts { Alerts::Replay } else { Alerts::Leave };
-    let found = if args.files.is_empty() { of_store(args, alerts)? } else { of_files(args, alerts)? };
+    let found = if args.files.is_empty() { of_store(args, alerts, watch)? } else { of_files(args, alerts)? };
     Ok(Done::new(found, ExitCode::Ok))
 }
 
 /// Series by series: a store may hold more than fits into memory.
-fn of_store(args: &ChangesArgs, alerts: Alerts) -> Result<Changes, FlowError> {
-    let (mut store, series) = history::find(&args.store(), &args.select)?;
+fn of_store(args: &ChangesArgs, alerts: Alerts, watch: &dyn Watch) -> Result<Changes, FlowError> {
+    let (mut store, series) = history::find(&args.store(), &args.select, watch)?;
     Ok(find_changes_in(&mut StoreTracks::new(&mut *store, &series), alerts)?)
 }
 

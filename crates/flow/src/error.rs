@@ -53,6 +53,8 @@ impl FlowError {
             Self::Evidence(EvidenceError::Json(_) | EvidenceError::Random(_)) => ExitCode::Internal,
             // Nothing of it could be measured, and that is the revision's doing.
             Self::Build(error) if error.is_of_one_revision() => ExitCode::Broken,
+            // Which code would have been measured cannot be told.
+            Self::Build(BuildError::Changed { .. }) => ExitCode::Broken,
             Self::Build(error) if !error.is_input() => ExitCode::Internal,
             Self::Store(_)
             | Self::Kept { .. }

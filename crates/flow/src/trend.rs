@@ -66,7 +66,7 @@ pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<ShownHisto
         }
         TrendCommand::Show(args) => {
             let shown = match &args.history {
-                Some(store) => read_store(store, args)?,
+                Some(store) => read_store(store, args, watch)?,
                 None => read_file(&file(args)?, watch)?,
             };
             let files = [&args.html, &args.svg].map(Option::as_deref);
@@ -103,10 +103,10 @@ fn file(args: &TrendShowArgs) -> Result<PathBuf, FlowError> {
 }
 
 /// The series of a store, each as a trend of its own: points of different identity are never joined.
-fn read_store(store: &str, args: &TrendShowArgs) -> Result<ShownHistory, FlowError> {
+fn read_store(store: &str, args: &TrendShowArgs, watch: &dyn Watch) -> Result<ShownHistory, FlowError> {
     let select =
         SelectArgs { suite: args.suite.clone(), workload: args.workload.clone(), ..SelectArgs::default() };
-    let all = history::read(&StoreArg { store: Some(store.to_owned()) }, &select)?;
+    let all = history::read(&StoreArg { store: Some(store.to_owned()) }, &select, watch)?;
     let mut tracks: Vec<Track> = all.iter().map(Track::from).collect();
     let mut points = Vec::new();
     for (series, track) in all.iter().zip(&mut tracks) {

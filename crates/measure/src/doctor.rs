@@ -25,6 +25,7 @@ pub fn runtime_caps() -> RuntimeCaps {
     RuntimeCaps {
         schema_version: SCHEMA_VERSION,
         cpu: cpu_caps(),
+        withheld_variables: holdpoint_process::withheld(),
         nvml: Cap::new(holdpoint_cuda::driver_version().err().map(|error| error.reason)),
         nvrtc: nvrtc_caps(&cache_dir()),
         any_gpu_runtime: cuda.available && (triton.available || tensorrt.python_available),

@@ -11,6 +11,9 @@ pub struct RuntimeCaps {
     pub schema_version: u32,
     /// The CPU and its clocks.
     pub cpu: CpuCaps,
+    /// Variables that are set and that neither builds nor measured programs see.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld_variables: Vec<String>,
     /// CUDA through the driver.
     pub cuda: CudaCaps,
     /// The driver's management library.

@@ -4,6 +4,10 @@
 pub const FILE_BYTES_MAX: u64 = 512 << 20;
 /// Largest file hashed: an engine of 64 GiB fits no GPU.
 pub const ARTIFACT_BYTES_MAX: u64 = 64 << 30;
+/// Most bytes that are read from a history in git at a time, but for a file that alone is larger.
+pub const HISTORY_BATCH_BYTES_MAX: u64 = 64 << 20;
+/// Most bytes of all files that are read from a history in git when it is opened: ten thousand runs of 6 MB.
+pub const HISTORY_BYTES_MAX: u64 = 64 << 30;
 /// Largest line of the worker protocol: 100 000 samples of 20 digits fit.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 /// Most samples that one `run` request may ask for.

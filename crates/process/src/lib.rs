@@ -1,10 +1,13 @@
-//! Starts other programs. Every child process of holdpoint is made by [`command`], so that none inherits a secret;
+//! Starts other programs. Every child process of holdpoint is made by [`command`], so that none inherits a secret; builds and measured
+//! programs by [`measured`], so that they see only the variables of a stated list;
 //! every question to git goes through [`git`], so that no setting of the repository runs a program or changes the answer.
 
 pub mod git;
 mod secrets;
+mod variables;
 
 pub use secrets::{hide_from_children, is_secret};
+pub use variables::{is_hidden, is_passed_on, pass_on, withheld};
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -22,5 +25,12 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     for name in STEP_FILES {
         command.env_remove(name);
     }
+    command
+}
+
+/// A build or a measured program to start, with the variables that these may see.
+pub fn measured(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().envs(std::env::vars_os().filter(|(name, _)| is_passed_on(name)));
     command
 }

@@ -1,5 +1,6 @@
 //! The secret variables of the environment, and how they are kept from other processes of the same user.
 
+use crate::variables::is_hidden;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::ffi::OsStr;
 use std::io;
@@ -45,7 +46,7 @@ pub fn is_secret(name: impl AsRef<OsStr>) -> bool {
 /// # Errors
 /// When the system refuses; then nothing that is not trusted may be started.
 pub fn hide_from_children(has_key: bool) -> io::Result<()> {
-    if has_key || std::env::vars_os().any(|(name, _)| is_secret(name)) {
+    if has_key || std::env::vars_os().any(|(name, _)| is_hidden(name)) {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     }
     Ok(())

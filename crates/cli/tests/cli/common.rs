@@ -31,6 +31,9 @@ pub struct Here {
     cache: TempDir,
 }
 
+/// Variables by which tests tell stand-ins and builds what to do.
+pub const PASSED: &str = "BUILDS NAP PAUSE WRONG SEEN FAKE WORKER PAGE LOGS ARGS";
+
 /// How a command ended and what it printed.
 #[derive(Debug)]
 pub struct Ran {
@@ -54,6 +57,7 @@ impl Here {
             .current_dir(self.dir.path())
             .env("TMPDIR", self.tmp.path())
             .env("HOLDPOINT_CACHE", self.cache.path())
+            .env("HOLDPOINT_PASS", PASSED)
             .env_remove("COLUMNS")
             .args(arguments);
         command

@@ -60,3 +60,23 @@ dtype = \"f32\"
         (&"off".into(), &"2.11".into(), &"5".into())
     );
 }
+
+#[test]
+fn measured_programs_and_builds_see_the_variables_of_tools_and_those_that_the_suite_names() {
+    let here = Here::new();
+    let seen = |pass_env: &str, name: &str| {
+        let suite = format!(
+            "schema_version = 1\nname = \"seen\"\npass_env = [{pass_env}]\n[measure]\nrounds_min = 1\nrounds_max = 1\n[[workload]]\n\
+             name = \"w\"\ncommand = [\"sh\", \"-c\", \"env > seen.txt\"]\n"
+        );
+        here.write("seen.toml", &suite);
+        let mut command = here.command(&["run", "--suite", "seen.toml"]);
+        ran(command.env("SECRET_TOKEN", "s3cret").env("CFLAGS", "-O2").output().unwrap()).ends(0);
+        std::fs::read_to_string(here.path("seen.txt")).unwrap().contains(name)
+    };
+    assert!(!seen("", "s3cret"));
+    assert!(seen("", "CFLAGS=-O2"));
+    assert!(seen("\"SECRET_TOKEN\"", "SECRET_TOKEN=s3cret"));
+    here.write("seen.toml", "schema_version = 1\nname = \"seen\"\npass_env = [\"GITHUB_TOKEN\"]\n[[workload]]\nname = \"w\"\ncommand = [\"true\"]\n");
+    here.run(&["run", "--suite", "seen.toml"]).refuses(64, &["pass_env names GITHUB_TOKEN", "remove it"]);
+}

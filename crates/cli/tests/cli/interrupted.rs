@@ -1,6 +1,6 @@
 //! Signals: what was measured is kept, nothing is left running, and it can be gone on with.
 
-use crate::common::{Here, Ran, ran};
+use crate::common::{Here, PASSED, Ran, ran};
 use crate::repository::FAST;
 use crate::scripted_worker::{compare_arguments, outcome, units};
 use serde_json::Value;
@@ -16,7 +16,12 @@ impl Here {
     fn start(&self, arguments: &[&str]) -> Child {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("holdpoint"));
         command.current_dir(self.path(".")).env("TMPDIR", self.tmp()).env("HOLDPOINT_CACHE", self.cache());
-        command.env("PAUSE", "0.05").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .env("PAUSE", "0.05")
+            .env("HOLDPOINT_PASS", PASSED)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command.spawn().unwrap()
     }
 

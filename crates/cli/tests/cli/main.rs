@@ -39,6 +39,7 @@ mod misbehaving;
 mod output;
 mod pages;
 mod parallel;
+mod poisoned;
 mod profile;
 #[path = "../../../process/tests/support/program.rs"]
 mod program;

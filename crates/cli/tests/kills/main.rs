@@ -85,7 +85,11 @@ impl Campaign<'_> {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("holdpoint"));
         command.current_dir(self.here.path(".")).args(self.arguments);
         command.env("TMPDIR", self.here.tmp()).env("HOLDPOINT_CACHE", self.here.cache());
-        command.env("BUILDS", "/dev/null").stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .env("HOLDPOINT_PASS", common::PASSED)
+            .env("BUILDS", "/dev/null")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }

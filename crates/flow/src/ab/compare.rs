@@ -6,6 +6,7 @@ use crate::watch::{Estimate, Progress, Watch};
 use holdpoint_gate::ab::{self as rule, Deciding};
 use holdpoint_gate::{Policy, judge_sides};
 use holdpoint_measure::ab::{self, Decide, Sides};
+use holdpoint_measure::builds::Inventory;
 use holdpoint_model::ab::{Ended, SameBuild};
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
 use holdpoint_model::suite::WORKER_CUDA;
@@ -20,6 +21,7 @@ const SAVE_EVERY: Duration = Duration::from_secs(5);
 /// A comparison under way.
 pub struct Comparison<'a> {
     sides: &'a Sides,
+    inventories: &'a [Option<Inventory>; 2],
     policy: Policy,
     pub report: AbReport,
     deciding: Deciding,
@@ -28,7 +30,7 @@ pub struct Comparison<'a> {
 impl<'a> Comparison<'a> {
     /// Nothing measured yet.
     pub fn new(prepared: &'a Prepared, plan: AbPlan, policy: Policy) -> Result<Self, FlowError> {
-        Self::from(&prepared.sides, policy, begin(prepared, plan, policy))
+        Self::from(prepared, policy, begin(prepared, plan, policy))
     }
 
     /// Goes on from what an interrupted comparison left; the seed is the one it had, unless another `is_seed_given`.
@@ -66,7 +68,7 @@ impl<'a> Comparison<'a> {
         }
         // More time and more units may be given than before.
         report.plan = AbPlan { seed: report.plan.seed, ..fresh.plan };
-        let Self { mut report, deciding, .. } = Self::from(&prepared.sides, policy, report)?;
+        let Self { mut report, deciding, .. } = Self::from(prepared, policy, report)?;
         if report.finished && !(0..report.workloads.len()).any(|i| deciding.wants_more(i)) {
             return Err(refused("it is finished; read it".to_owned()));
         }
@@ -75,17 +77,26 @@ impl<'a> Comparison<'a> {
             |workload: &&mut AbWorkload| workload.ended == Ended::SameCode && workload.same_build.is_none();
         let unmeasured = report.workloads.values_mut().filter(is_seen_again);
         unmeasured.for_each(|workload| workload.ended = Ended::Interrupted);
-        Self::from(&prepared.sides, policy, report)
+        Self::from(prepared, policy, report)
     }
 
-    fn from(sides: &'a Sides, policy: Policy, report: AbReport) -> Result<Self, FlowError> {
-        let deciding =
-            Deciding::replay(&report, &report.plan).map_err(|error| FlowError::Input(error.to_string()))?;
-        Ok(Self { sides, policy, report, deciding })
+    fn from(prepared: &'a Prepared, policy: Policy, report: AbReport) -> Result<Self, FlowError> {
+        let deciding = replay(&report)?;
+        let Prepared { sides, inventories, .. } = prepared;
+        Ok(Self { sides, inventories, policy, report, deciding })
     }
 
-    /// Measures until all is decided; now and then what there is so far is kept in the file.
+    /// Measures until all is decided; now and then what there is so far is kept in the file. Builds that are not as they were made, before
+    /// or afterwards, decide nothing.
     pub fn measure(&mut self, checkpoint: Option<&Path>, watch: &dyn Watch) {
+        let ignored = &self.sides.head.gate.ignore_files;
+        if !ab::refuse_changed_builds(&mut self.report, self.inventories, ignored) {
+            self.measure_units(checkpoint, watch);
+            ab::refuse_changed_builds(&mut self.report, self.inventories, ignored);
+        }
+    }
+
+    fn measure_units(&mut self, checkpoint: Option<&Path>, watch: &dyn Watch) {
         let progress = watch.start(self.report.workloads.len());
         let mut saved = Instant::now();
         let (before, policy) = (self.deciding.clone(), self.policy);
@@ -125,7 +136,8 @@ impl<'a> Comparison<'a> {
 
     /// Asks another question of the same sides: measuring goes on from the units there are until it is decided.
     pub fn ask(self, plan: AbPlan) -> Result<Self, FlowError> {
-        Self::from(self.sides, self.policy, AbReport { plan, ..self.report })
+        let report = AbReport { plan, ..self.report };
+        Ok(Self { deciding: replay(&report)?, report, ..self })
     }
 
     /// The judgement of what has been measured.
@@ -139,6 +151,10 @@ impl<'a> Comparison<'a> {
         let judgement = self.judge()?;
         Ok((self.report, judgement))
     }
+}
+
+fn replay(report: &AbReport) -> Result<Deciding, FlowError> {
+    Deciding::replay(report, &report.plan).map_err(|error| FlowError::Input(error.to_string()))
 }
 
 fn begin(prepared: &Prepared, plan: AbPlan, policy: Policy) -> AbReport {

@@ -7,7 +7,6 @@ use crate::ab::compare::Comparison;
 use crate::ab::sides::{self, Prepared, Purpose};
 use crate::error::FlowError;
 use crate::options::BisectArgs;
-use crate::support::suites;
 use holdpoint_gate::{Policy, bisect_step, half_of_change};
 use holdpoint_measure::ab::Sides;
 use holdpoint_measure::builds::{Builds, Built, Commit};
@@ -63,8 +62,8 @@ impl Search<'_> {
         let start = Instant::now();
         let Some((built, suite)) = self.build_step(bad, start)? else { return Ok(()) };
         let mut plan = self.args.decide.plan(&self.suite.gate, Policy::Sequential);
-        let good = self.suite_at(&self.good_built)?;
-        let prepared = self.prepare((&self.bisection.good, good), (&info(bad), suite));
+        let good = self.good()?;
+        let prepared = self.prepare((&self.bisection.good, good), (&info(bad), (suite, built.clone())));
         let mut comparison = Comparison::new(&prepared, plan.clone(), Policy::Sequential)?;
         comparison.measure(None, self.watch);
         let mut judgement = comparison.judge()?;
@@ -114,8 +113,8 @@ impl Search<'_> {
         };
         let plan = self.plan(line, effort);
         let budget_s = plan.budget_s;
-        let good = self.suite_at(&self.good_built)?;
-        let prepared = self.prepare((&self.bisection.good, good), (&info(commit), suite));
+        let good = self.good()?;
+        let prepared = self.prepare((&self.bisection.good, good), (&info(commit), (suite, built.clone())));
         let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, self.watch);
         let judgement = comparison.judge()?;
@@ -132,7 +131,7 @@ impl Search<'_> {
     fn build_step(&mut self, commit: &Commit, start: Instant) -> Result<Option<(Built, Suite)>, FlowError> {
         let built = sides::build(self.builds, &commit.hash, &self.suite, Purpose::Search, self.watch);
         let reason = match built {
-            Ok(built) => match self.suite_at(&built) {
+            Ok(mut built) => match sides::listed(self.builds, &mut built, &self.suite) {
                 Ok(suite) => return Ok(Some((built, suite))),
                 Err(FlowError::Input(reason)) if !self.watch.is_interrupted() => {
                     self.builds.release(&built);
@@ -156,9 +155,10 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// The suite as it runs in a build.
-    fn suite_at(&self, built: &Built) -> Result<Suite, FlowError> {
-        suites::with_benches(Suite { dir: Some(built.dir.clone()), ..self.suite.clone() })
+    /// The good revision, to be measured again.
+    fn good(&mut self) -> Result<(Suite, Built), FlowError> {
+        let suite = sides::listed(self.builds, &mut self.good_built, &self.suite)?;
+        Ok((suite, self.good_built.clone()))
     }
 
     /// Compares the culprit with the commit before it, both built from nothing.
@@ -168,7 +168,7 @@ impl Search<'_> {
         let culprit = info(&commits[at]);
         let build =
             |commit: &str| sides::build(self.builds, commit, &self.suite, Purpose::Verdict, self.watch);
-        let [from, to] = match (build(&before.commit), build(&culprit.commit)) {
+        let [mut from, mut to] = match (build(&before.commit), build(&culprit.commit)) {
             (Ok(from), Ok(to)) => [from, to],
             (Err(error), _) | (_, Err(error)) if error.is_of_one_revision() => {
                 self.bisection.notes.push(format!("not compared with the commit before it: {error}"));
@@ -176,7 +176,10 @@ impl Search<'_> {
             }
             (Err(error), _) | (_, Err(error)) => return Err(error.into()),
         };
-        let prepared = self.prepare((&before, self.suite_at(&from)?), (&culprit, self.suite_at(&to)?));
+        let [from, to] = [&mut from, &mut to].map(|built| {
+            Ok::<_, FlowError>((sides::listed(self.builds, built, &self.suite)?, built.clone()))
+        });
+        let prepared = self.prepare((&before, from?), (&culprit, to?));
         self.watch.progress(&format!("comparing {} with the commit before it", short(&culprit.commit)));
         let mut comparison = Comparison::new(&prepared, self.plan(line, Effort::Whole), Policy::Sequential)?;
         comparison.measure(None, self.watch);
@@ -196,19 +199,24 @@ impl Search<'_> {
         AbPlan { tolerance: line, tolerances: Default::default(), speedup_max, budget_s, ..plan }
     }
 
-    fn prepare(&self, base: (&CommitInfo, Suite), head: (&CommitInfo, Suite)) -> Prepared {
+    fn prepare(
+        &self,
+        (base, (base_suite, base_built)): (&CommitInfo, (Suite, Built)),
+        (head, (head_suite, head_built)): (&CommitInfo, (Suite, Built)),
+    ) -> Prepared {
         let side = |commit: &CommitInfo| Side {
             label: commit.subject.clone(),
             revision: Some(Revision { commit: commit.commit.clone(), dirty: false }),
             ..Side::default()
         };
         let sides = Sides {
-            base: base.1,
-            head: head.1,
+            base: base_suite,
+            head: head_suite,
             pin: self.args.decide.pin(&self.suite.gate),
             measure_same_code: self.args.decide.measure_same_code(&self.suite.gate),
         };
-        Prepared::new(sides, side(base.0), side(head.0))
+        let inventories = [base_built.inventory, head_built.inventory];
+        Prepared { inventories, ..Prepared::new(sides, side(base), side(head)) }
     }
 
     fn keep(&mut self, step: BisectStep) -> Result<(), FlowError> {

@@ -14,6 +14,7 @@ use crate::error::FlowError;
 use crate::gate::Gated;
 use crate::options::{CiGateArgs, MeasureArgs, ModeName};
 use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, Found, REPORT};
+use crate::support::suites;
 use holdpoint_ci::guard::{Decision, Mode, Ruling, Sha, plain};
 use holdpoint_ci::outcome::{Conclusion, Outcome};
 use holdpoint_model::ExitCode;
@@ -243,6 +244,12 @@ impl<'a> Job<'a> {
                 "{file}: neither the base nor the change has this suite; \"holdpoint init\" writes a first one"
             )));
         };
+        if suite.is_fallback && !suite.suite.pass_env.is_empty() {
+            return Err(FlowError::Input(format!(
+                "{file} is new and names variables in pass_env, which only the base may do: add it to the base first"
+            )));
+        }
+        suites::pass_on(&suite.suite)?;
         if suite.is_fallback {
             watch.note(&format!("{file} is new: the base has none, so the change is judged by its own"));
         }

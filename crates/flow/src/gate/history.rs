@@ -33,7 +33,7 @@ pub(super) fn run(
     let mut sealing = Sealing::new(rules.key.clone(), &file(artifacts::REPORT));
     // Read before measuring: a history that cannot be read should not cost a run, and what is measured has no say in it. The
     // first run begins one.
-    let known = read_series(histories::open(location, Access::Create)?.as_mut(), suite)?;
+    let known = read_series(histories::open(location, Access::Create, watch)?.as_mut(), suite)?;
     let measured = suites::with_benches(suite.clone())?;
     suites::check_gated(&[&measured])?;
     holdpoint_store::check_writable(&file(artifacts::REPORT))?;

@@ -37,7 +37,7 @@ pub fn add(args: &AddArgs, watch: &dyn Watch) -> Result<(String, Added), FlowErr
     // Everything is looked for before anything is changed.
     let files = args.files.iter().map(|path| find(path)).collect::<Result<Vec<_>, _>>()?;
     let mut batch = Batch {
-        store: histories::open(&location, Access::Create)?,
+        store: histories::open(&location, Access::Create, watch)?,
         runs: Vec::new(),
         points: 0,
         added: Added::default(),

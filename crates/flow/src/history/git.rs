@@ -4,22 +4,27 @@
 //! questions the files are read into a local SQLite file, which can be deleted at any time. Only [`exchange`] uses the network.
 
 use super::add::{Missing, record};
-use super::plumbing::{File, Repository};
+use super::plumbing::{File, Limits, Repository};
 use super::tree::{self, ACCEPTED, FOLDERS, REMOVED, RUNS, SUMMARIES};
+use crate::Watch;
 use crate::error::FlowError;
 use holdpoint_history::{
     Access, HistoryError, Location, Prune, PruneWhat, Pruned, RunAt, RunRecord, Store, Values,
 };
+use holdpoint_model::limits::clean_text;
 use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Tries to move a ref that others move as well: each takes milliseconds, and a remote's a second or so.
 const TRIES: usize = 50;
 
 /// Runs that are read from git at a time.
 const RUNS_AT_ONCE: usize = 200;
+
+/// Files that are left out and named.
+const LEFT_OUT_SHOWN: usize = 5;
 
 /// The history in a ref, with the file that it is read into.
 struct GitStore {
@@ -28,6 +33,9 @@ struct GitStore {
     cache: Box<dyn Store>,
     /// Runs that somebody removed for good.
     removed: HashSet<RunHash>,
+    limits: Limits,
+    /// Files that could not be read, and why.
+    left_out: Vec<String>,
 }
 
 /// An accepted change as a file.
@@ -38,17 +46,28 @@ struct AcceptedFile {
     acceptance: Acceptance,
 }
 
-/// Opens the history in a ref of the repository that `dir` is in.
-pub fn open(name: &str, access: Access, dir: &Path) -> Result<Box<dyn Store>, FlowError> {
+/// Opens the history in a ref of the repository that `dir` is in. Files that cannot be read are named, and left out.
+pub fn open(name: &str, access: Access, dir: &Path, watch: &dyn Watch) -> Result<Box<dyn Store>, FlowError> {
+    let store = open_with(name, access, dir, Limits::default())?;
+    let (shown, rest) = store.left_out.split_at(store.left_out.len().min(LEFT_OUT_SHOWN));
+    shown.iter().for_each(|file| watch.note(&format!("{}: left out: {file}", place(name))));
+    if !rest.is_empty() {
+        watch.note(&format!("{}: {} more files are left out", place(name), rest.len()));
+    }
+    Ok(Box::new(store))
+}
+
+fn open_with(name: &str, access: Access, dir: &Path, limits: Limits) -> Result<GitStore, FlowError> {
     let repository = Repository::open(dir, name)?;
     if access == Access::Existing && repository.commit(name)?.is_none() {
         return Err(HistoryError::Missing { place: place(name) }.into());
     }
     let path = repository.folder().join("holdpoint").join(format!("{}.db", name.replace('/', "-")));
     let cache = open_cache(&path)?;
-    let mut store = GitStore { repository, name: name.to_owned(), cache, removed: HashSet::new() };
+    let (name, removed, left_out) = (name.to_owned(), HashSet::new(), Vec::new());
+    let mut store = GitStore { repository, name, cache, removed, limits, left_out };
     store.update()?;
-    Ok(Box::new(store))
+    Ok(store)
 }
 
 /// The file holds nothing that the ref does not: one of another version is made anew.
@@ -140,10 +159,13 @@ impl GitStore {
         let Some(commit) = self.repository.commit(&self.name)? else { return Ok(()) };
         let files = self.repository.files(&commit)?;
         let is_ours = |path: &str| FOLDERS.iter().any(|folder| path.starts_with(folder));
-        if let Some((path, _)) = files.iter().find(|(path, _)| !is_ours(path)) {
+        let (ours, others): (Vec<File>, Vec<File>) = files.into_iter().partition(|(path, _)| is_ours(path));
+        if let (Some((path, _)), true) = (others.first(), ours.is_empty()) {
             let what = "a branch of something else is no history; name a ref of its own";
             return Err(FlowError::Input(format!("{}: it holds {path}: {what}", place(&self.name))));
         }
+        others.iter().for_each(|(path, _)| self.leave_out(path, "it is no file of a history"));
+        let files = ours;
         self.removed = files.iter().filter_map(|(path, _)| tree::run_of(path, REMOVED)).collect();
         let removed: Vec<RunHash> = self.removed.iter().copied().collect();
         if self.cache.known(&removed)?.contains(&true) {
@@ -153,62 +175,55 @@ impl GitStore {
         self.read_runs(&files, SUMMARIES)?;
         let accepted: Vec<&File> = files.iter().filter(|(path, _)| path.starts_with(ACCEPTED)).collect();
         for files in accepted.chunks(RUNS_AT_ONCE) {
+            let Self { repository, cache, limits, left_out, .. } = self;
             let blobs: Vec<&str> = files.iter().map(|(_, blob)| blob.as_str()).collect();
-            for ((path, _), text) in files.iter().zip(self.repository.read(&blobs)?) {
-                self.accept_again(path, &text)?;
-            }
+            repository.read(&blobs, limits, |texts| {
+                for (at, text) in texts {
+                    let path = &files[at].0;
+                    if let Err(why) = text.and_then(|text| accept_again(cache.as_mut(), &text)) {
+                        left_out.push(format!("{}: {why}", clean_text(path)));
+                    }
+                }
+                Ok(())
+            })?;
         }
         Ok(())
     }
 
+    fn leave_out(&mut self, path: &str, why: &str) {
+        self.left_out.push(format!("{}: {why}", clean_text(path)));
+    }
+
     /// Reads the runs of a folder that are not in the file yet.
     fn read_runs(&mut self, files: &[File], folder: &str) -> Result<(), FlowError> {
-        let runs: Vec<(RunHash, &File)> =
-            files.iter().filter_map(|file| Some((tree::run_of(&file.0, folder)?, file))).collect();
+        let mut runs: Vec<(RunHash, &File)> = Vec::new();
+        for file in files.iter().filter(|(path, _)| path.starts_with(folder)) {
+            match tree::run_of(&file.0, folder) {
+                Some(run) => runs.push((run, file)),
+                None => self.leave_out(&file.0, "its name has no hash of a run"),
+            }
+        }
         for runs in runs.chunks(RUNS_AT_ONCE) {
             let hashes: Vec<RunHash> = runs.iter().map(|(hash, _)| *hash).collect();
             let known = self.cache.known(&hashes)?;
             let new: Vec<_> =
                 runs.iter().zip(known).filter(|(_, known)| !known).map(|(run, _)| run).collect();
             let blobs: Vec<&str> = new.iter().map(|(_, (_, blob))| blob.as_str()).collect();
-            let texts = self.repository.read(&blobs)?;
-            let records =
-                new.iter().zip(texts).map(|((hash, (path, _)), text)| self.record(*hash, path, &text));
-            let records = records.collect::<Result<Vec<RunRecord>, _>>()?;
-            self.cache.add(&records)?;
+            let Self { repository, cache, limits, left_out, .. } = self;
+            repository.read(&blobs, limits, |texts| {
+                let mut records = Vec::new();
+                for (at, text) in texts {
+                    let (hash, (path, _)) = new[at];
+                    match text.and_then(|text| read_record(*hash, path, &text)) {
+                        Ok(record) => records.push(record),
+                        Err(why) => left_out.push(format!("{}: {why}", clean_text(path))),
+                    }
+                }
+                cache.add(&records)?;
+                Ok(())
+            })?;
         }
         Ok(())
-    }
-
-    fn accept_again(&mut self, path: &str, text: &str) -> Result<(), FlowError> {
-        let file: AcceptedFile = serde_json::from_str(text)
-            .map_err(|error| FlowError::Input(format!("{}: {path}: {error}", place(&self.name))))?;
-        match self.cache.accept(&file.series, &file.acceptance) {
-            // Of a series that nothing was added to yet.
-            Ok(()) | Err(HistoryError::NoSeries { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// A run as it was added, or its summary. A file's name ends with its hash: whoever changed the file is found out.
-    fn record(&self, hash: RunHash, path: &str, text: &str) -> Result<RunRecord, FlowError> {
-        let is_summary = path.starts_with(SUMMARIES);
-        let own_hash = holdpoint_evidence::hash::bytes(text.as_bytes());
-        let is_named_so = match is_summary {
-            true => path == tree::summary_path(&hash, &own_hash),
-            false => own_hash == hash.to_string(),
-        };
-        let path = PathBuf::from(place(&self.name)).join(path);
-        if !is_named_so {
-            let what = "its content is not that of its name: it was edited".to_owned();
-            return Err(FlowError::File { path, what });
-        }
-        if is_summary {
-            let what = |error: serde_json::Error| FlowError::File { path, what: error.to_string() };
-            return Ok(RunRecord { hash, ..serde_json::from_str(text).map_err(what)? });
-        }
-        let missing = Missing { revision: None, at: None };
-        Ok(RunRecord { hash, ..record(text, &path, &missing)? })
     }
 
     /// Adds files to the ref, in one commit. One that takes the place of others has no parent: what was pruned is nobody's any more, and git
@@ -240,13 +255,19 @@ impl GitStore {
         let mut summaries = Vec::new();
         for files in files.chunks(RUNS_AT_ONCE) {
             let blobs: Vec<&str> = files.iter().map(|(_, (_, blob))| blob.as_str()).collect();
-            for ((hash, (path, _)), text) in files.iter().zip(self.repository.read(&blobs)?) {
-                let Some(summary) = self.record(*hash, path, &text)?.without_samples() else { continue };
-                let text = serde_json::to_string(&summary)
-                    .map_err(|error| FlowError::Internal(error.to_string()))?;
-                let own_hash = holdpoint_evidence::hash::bytes(text.as_bytes());
-                summaries.push((tree::summary_path(hash, &own_hash), text));
-            }
+            self.repository.read(&blobs, &mut Limits::default(), |texts| {
+                for (at, text) in texts {
+                    let (hash, (path, _)) = &files[at];
+                    // What cannot be read was left out when the history was opened.
+                    let record = text.and_then(|text| read_record(*hash, path, &text)).ok();
+                    let Some(summary) = record.and_then(|record| record.without_samples()) else { continue };
+                    let text = serde_json::to_string(&summary)
+                        .map_err(|error| FlowError::Internal(error.to_string()))?;
+                    let own_hash = holdpoint_evidence::hash::bytes(text.as_bytes());
+                    summaries.push((tree::summary_path(hash, &own_hash), text));
+                }
+                Ok(())
+            })?;
         }
         Ok(summaries)
     }
@@ -267,6 +288,38 @@ impl GitStore {
     fn failed(&self, error: &FlowError) -> HistoryError {
         HistoryError::Failed { place: place(&self.name), what: error.to_string() }
     }
+}
+
+fn accept_again(cache: &mut dyn Store, text: &str) -> Result<(), String> {
+    let file: AcceptedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    match cache.accept(&file.series, &file.acceptance) {
+        // Of a series that nothing was added to yet.
+        Ok(()) | Err(HistoryError::NoSeries { .. }) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A run as it was added, or its summary. A file's name ends with its hash: whoever changed the file is found out.
+fn read_record(hash: RunHash, path: &str, text: &str) -> Result<RunRecord, String> {
+    let is_summary = path.starts_with(SUMMARIES);
+    let own_hash = holdpoint_evidence::hash::bytes(text.as_bytes());
+    let is_named_so = match is_summary {
+        true => path == tree::summary_path(&hash, &own_hash),
+        false => own_hash == hash.to_string(),
+    };
+    if !is_named_so {
+        return Err("its content is not that of its name: it was edited".to_owned());
+    }
+    if is_summary {
+        let summary = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        return Ok(RunRecord { hash, ..summary });
+    }
+    let missing = Missing { revision: None, at: None };
+    let record = record(text, Path::new(path), &missing).map_err(|error| match error {
+        FlowError::File { what, .. } => what,
+        error => error.to_string(),
+    })?;
+    Ok(RunRecord { hash, ..record })
 }
 
 impl Store for GitStore {
@@ -340,5 +393,61 @@ impl Store for GitStore {
 
     fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {
         self.prune_files(prune).map_err(|error| self.failed(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdpoint_evidence::hash;
+
+    const REF: &str = "refs/holdpoint/history";
+    const REPORT: &str = include_str!("../../../model/tests/data/report-v1.json");
+
+    /// A repository whose history holds these files.
+    fn history_of(files: &[(String, String)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let done = holdpoint_process::command("git").args(["init", "--quiet"]).arg(dir.path()).status();
+        assert!(done.unwrap().success());
+        let repository = Repository::open(dir.path(), REF).unwrap();
+        let blobs = repository.write(files).unwrap();
+        let tree = repository.tree_with(None, &blobs, &[]).unwrap();
+        let commit = repository.commit_tree(&tree, &[], "runs").unwrap();
+        assert!(repository.move_ref(REF, &commit, None).unwrap());
+        dir
+    }
+
+    fn run(text: &str) -> (String, String) {
+        (format!("runs/00/{}.json", hash::bytes(text.as_bytes())), text.to_owned())
+    }
+
+    #[test]
+    fn bad_files_are_named_and_left_out_and_all_others_are_read() {
+        let large = run(&"x".repeat(REPORT.len() + 1));
+        let edited = (format!("runs/00/{}.json", "0".repeat(64)), "{}".to_owned());
+        let others = [("runs/notes.txt", "?"), ("accepted/bad.json", "{"), ("README.md", "hi")];
+        let others = others.map(|(path, text)| (path.to_owned(), text.to_owned()));
+        let dir = history_of(&[vec![large.clone(), edited.clone(), run(REPORT)], others.to_vec()].concat());
+        let limits = Limits { file_bytes: REPORT.len() as u64, ..Limits::default() };
+        let mut store = open_with(REF, Access::Existing, dir.path(), limits).unwrap();
+        assert!(!store.list(&SeriesFilter::default()).unwrap().is_empty());
+        let why = |path: &str| store.left_out.iter().find(|line| line.starts_with(path)).unwrap();
+        assert!(why(&large.0).contains("over the limit"), "{}", why(&large.0));
+        assert!(why(&edited.0).contains("its content is not that of its name"));
+        others.iter().for_each(|(path, _)| _ = why(path));
+        assert_eq!(store.left_out.len(), 5, "{:?}", store.left_out);
+    }
+
+    #[test]
+    fn no_more_is_read_at_once_than_all_files_may_have() {
+        let runs = [REPORT.to_owned(), format!("{REPORT}\n")].map(|text| run(&text));
+        let dir = history_of(&runs);
+        let limits = Limits { left_bytes: REPORT.len() as u64 + 1, batch_bytes: 1, ..Limits::default() };
+        let store = open_with(REF, Access::Existing, dir.path(), limits).unwrap();
+        assert_eq!(store.left_out.len(), 1, "{:?}", store.left_out);
+        // What was read is known the next time, and takes none of it.
+        let again = Limits { left_bytes: REPORT.len() as u64 + 1, ..Limits::default() };
+        let store = open_with(REF, Access::Existing, dir.path(), again).unwrap();
+        assert_eq!(store.left_out, [""; 0]);
     }
 }

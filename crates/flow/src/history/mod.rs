@@ -53,14 +53,14 @@ pub fn run(args: &HistoryArgs, watch: &dyn Watch) -> Result<Done<HistoryResult>,
             )
         }
         HistoryCommand::List { store, select } => {
-            HistoryResult::Listed(open(store)?.1.list(&select.filter())?)
+            HistoryResult::Listed(open(store, watch)?.1.list(&select.filter())?)
         }
         HistoryCommand::Show { store, select, points } => {
-            HistoryResult::Shown { all: read(store, select)?, points: *points }
+            HistoryResult::Shown { all: read(store, select, watch)?, points: *points }
         }
         HistoryCommand::Export(args) => export(args, watch)?,
-        HistoryCommand::Prune(args) => prune(args)?,
-        HistoryCommand::Accept(args) => accept(args)?,
+        HistoryCommand::Prune(args) => prune(args, watch)?,
+        HistoryCommand::Accept(args) => accept(args, watch)?,
         HistoryCommand::Migrate { store } => {
             let location = histories::location(store)?;
             let from = holdpoint_history::migrate(&location)?;
@@ -78,9 +78,9 @@ fn message(json: serde_json::Value, text: String) -> HistoryResult {
     HistoryResult::Message(Message { json, text: text + "\n" })
 }
 
-fn open(arg: &StoreArg) -> Result<(Location, Box<dyn Store>), FlowError> {
+fn open(arg: &StoreArg, watch: &dyn Watch) -> Result<(Location, Box<dyn Store>), FlowError> {
     let location = histories::location(arg)?;
-    let store = histories::open(&location, Access::Existing)?;
+    let store = histories::open(&location, Access::Existing, watch)?;
     Ok((location, store))
 }
 
@@ -88,15 +88,20 @@ fn open(arg: &StoreArg) -> Result<(Location, Box<dyn Store>), FlowError> {
 pub(crate) fn find(
     store: &StoreArg,
     select: &SelectArgs,
+    watch: &dyn Watch,
 ) -> Result<(Box<dyn Store>, Vec<SeriesSummary>), FlowError> {
-    let (location, mut store) = open(store)?;
+    let (location, mut store) = open(store, watch)?;
     let found = store.list(&select.filter())?;
     if found.is_empty() { Err(no_series(&location)) } else { Ok((store, found)) }
 }
 
 /// The series that are meant, with their points.
-pub(crate) fn read(store: &StoreArg, select: &SelectArgs) -> Result<Vec<Series>, FlowError> {
-    let (mut store, found) = find(store, select)?;
+pub(crate) fn read(
+    store: &StoreArg,
+    select: &SelectArgs,
+    watch: &dyn Watch,
+) -> Result<Vec<Series>, FlowError> {
+    let (mut store, found) = find(store, select, watch)?;
     found.iter().map(|series| Ok(store.read(&series.id)?)).collect()
 }
 
@@ -110,7 +115,7 @@ fn export(args: &ExportArgs, watch: &dyn Watch) -> Result<HistoryResult, FlowErr
             "a Parquet file is not text; say where to write it with --output FILE".to_owned(),
         ));
     }
-    let all = read(&args.store, &args.select)?;
+    let all = read(&args.store, &args.select, watch)?;
     let bytes = match args.form {
         HistoryForm::Csv => export::history::csv(&all).into_bytes(),
         HistoryForm::Parquet => export::history::parquet(&all),
@@ -145,8 +150,8 @@ fn check_push(remote: Option<&str>, location: &Location) -> Result<(), FlowError
     Ok(())
 }
 
-fn prune(args: &PruneArgs) -> Result<HistoryResult, FlowError> {
-    let (location, mut store) = open(&args.store)?;
+fn prune(args: &PruneArgs, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
+    let (location, mut store) = open(&args.store, watch)?;
     check_push(args.push.as_deref(), &location)?;
     let before = match args.older_than {
         Some(days) => Some(now()?.days_before(days)),
@@ -169,13 +174,13 @@ fn prune(args: &PruneArgs) -> Result<HistoryResult, FlowError> {
     Ok(message(json, format!("{location}: {words}")))
 }
 
-fn accept(args: &AcceptArgs) -> Result<HistoryResult, FlowError> {
+fn accept(args: &AcceptArgs, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
     let by = support::person(args.by.as_deref(), "accepts")?;
     let why = holdpoint_model::limits::clean_text(args.why.trim());
     if !holdpoint_model::limits::is_said(&why) {
         return Err(FlowError::Input("--why is empty; say why the new level is right".to_owned()));
     }
-    let (location, mut store) = open(&args.store)?;
+    let (location, mut store) = open(&args.store, watch)?;
     let mut accepted = Vec::new();
     for summary in store.list(&args.select.filter())? {
         let series = store.read(&summary.id)?;

@@ -2,6 +2,7 @@
 
 use crate::error::FlowError;
 use crate::support;
+use holdpoint_model::limits::{FILE_BYTES_MAX, HISTORY_BATCH_BYTES_MAX, HISTORY_BYTES_MAX};
 use holdpoint_process::git;
 use holdpoint_store::Scratch;
 use std::io::Write;
@@ -60,18 +61,49 @@ impl Repository {
         Ok(listed.split('\0').filter_map(file).collect())
     }
 
-    /// The texts of these blobs, few enough for their ids to fit into a pipe: git writes while it still reads.
-    pub fn read(&self, blobs: &[&str]) -> Result<Vec<String>, FlowError> {
-        let ids: String = blobs.iter().map(|blob| format!("{blob}\n")).collect();
-        let done = self.check(self.run(self.git(&["cat-file", "--batch"]), Some(&ids))?)?;
-        let mut rest = done.stdout.as_slice();
-        let mut texts = Vec::new();
-        for blob in blobs {
-            let text = next_blob(&mut rest);
-            let unread = || FlowError::Input(format!("{}: git does not have {blob}", self.place));
-            texts.push(text.ok_or_else(unread)?);
+    /// The texts of these blobs, few enough for their ids to fit into a pipe: git writes while it still reads. Sizes are asked for first:
+    /// a blob beyond the limits is not read. Handed on in batches of a limited size, each text with its position or why there is none.
+    pub fn read(
+        &self,
+        blobs: &[&str],
+        limits: &mut Limits,
+        mut take: impl FnMut(Vec<(usize, Result<String, String>)>) -> Result<(), FlowError>,
+    ) -> Result<(), FlowError> {
+        let sizes = self.sizes(blobs)?;
+        let allowed: Vec<_> =
+            sizes.into_iter().map(|size| size.and_then(|bytes| limits.allow(bytes))).collect();
+        let mut at = 0;
+        while at < blobs.len() {
+            let end = at + limits.batch_len(&allowed[at..]);
+            let wanted = (at..end).filter(|at| allowed[*at].is_ok()).map(|at| blobs[at]);
+            let done = self.ask_about("--batch", wanted)?;
+            let mut rest = done.stdout.as_slice();
+            let text = |at: usize| {
+                allowed[at].clone()?;
+                next_blob(&mut rest).unwrap_or_else(|| Err("git does not have all of it".to_owned()))
+            };
+            let texts: Vec<_> = (at..end).zip((at..end).map(text)).collect();
+            take(texts)?;
+            at = end;
         }
-        Ok(texts)
+        Ok(())
+    }
+
+    /// The sizes of these blobs in bytes.
+    fn sizes(&self, blobs: &[&str]) -> Result<Vec<Result<u64, String>>, FlowError> {
+        let done = self.ask_about("--batch-check", blobs.iter().copied())?;
+        let text = String::from_utf8_lossy(&done.stdout);
+        let mut lines = text.lines().map(|line| match *line.split(' ').collect::<Vec<_>>() {
+            [_, "blob", bytes] => bytes.parse().map_err(|_| "git does not know its size".to_owned()),
+            _ => Err("git does not have it".to_owned()),
+        });
+        let size = || lines.next().unwrap_or_else(|| Err("git does not have it".to_owned()));
+        Ok(std::iter::repeat_with(size).take(blobs.len()).collect())
+    }
+
+    fn ask_about<'a>(&self, how: &str, blobs: impl Iterator<Item = &'a str>) -> Result<Output, FlowError> {
+        let ids: String = blobs.map(|blob| format!("{blob}\n")).collect();
+        self.check(self.run(self.git(&["cat-file", how]), Some(&ids))?)
     }
 
     /// Writes texts as blobs; the same paths with their ids.
@@ -203,16 +235,87 @@ impl Repository {
     }
 }
 
-/// The next blob of a batch: a line of id, kind and size, then its bytes and a line's end.
-fn next_blob(rest: &mut &[u8]) -> Option<String> {
+/// How many bytes are read.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub file_bytes: u64,
+    pub batch_bytes: u64,
+    /// Of all files that are still to come.
+    pub left_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            file_bytes: FILE_BYTES_MAX,
+            batch_bytes: HISTORY_BATCH_BYTES_MAX,
+            left_bytes: HISTORY_BYTES_MAX,
+        }
+    }
+}
+
+impl Limits {
+    /// Books so many bytes, if they may be read.
+    fn allow(&mut self, bytes: u64) -> Result<u64, String> {
+        if bytes > self.file_bytes {
+            return Err(format!("it has {bytes} bytes, over the limit of {}", self.file_bytes));
+        }
+        let left = self.left_bytes.checked_sub(bytes);
+        self.left_bytes =
+            left.ok_or_else(|| format!("all files before it leave {} bytes of the limit", self.left_bytes))?;
+        Ok(bytes)
+    }
+
+    /// How many of these are read together, one at least.
+    fn batch_len(&self, sizes: &[Result<u64, String>]) -> usize {
+        let mut bytes = 0;
+        let fits = |size: &Result<u64, String>| {
+            bytes += size.as_ref().unwrap_or(&0);
+            bytes <= self.batch_bytes
+        };
+        sizes.iter().map(fits).take_while(|fits| *fits).count().max(1)
+    }
+}
+
+/// The next blob of a batch: a line of id, kind and size, then its bytes and a line's end. A line alone tells of one that is missing.
+fn next_blob(rest: &mut &[u8]) -> Option<Result<String, String>> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
-    let (head, bytes) = (std::str::from_utf8(&rest[..end]).ok()?, &rest[end + 1..]);
-    let size: usize = head.split(' ').nth(2)?.parse().ok()?;
-    let text = String::from_utf8(bytes.get(..size)?.to_vec()).ok()?;
+    let (head, bytes) = (&rest[..end], &rest[end + 1..]);
+    *rest = bytes;
+    let size = std::str::from_utf8(head).ok().and_then(|head| head.split(' ').nth(2)?.parse::<usize>().ok());
+    let Some(size) = size else { return Some(Err("git does not have it".to_owned())) };
+    let text = bytes.get(..size)?.to_vec();
     *rest = bytes.get(size + 1..)?;
-    Some(text)
+    Some(String::from_utf8(text).map_err(|_| "it is not text".to_owned()))
 }
 
 fn line(done: &Output) -> String {
     String::from_utf8_lossy(&done.stdout).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_read_than_the_limits_allow() {
+        let mut limits = Limits { file_bytes: 10, batch_bytes: 12, left_bytes: 25 };
+        let sizes: Vec<_> = [4, 11, 10, 10, 2, 1].map(|bytes| limits.allow(bytes)).into();
+        let is_read: Vec<bool> = sizes.iter().map(Result::is_ok).collect();
+        assert_eq!(is_read, [true, false, true, true, false, true]);
+        assert_eq!(limits.left_bytes, 0);
+        let batches: Vec<usize> = (0..sizes.len()).map(|at| limits.batch_len(&sizes[at..])).collect();
+        // Whatever alone is too large for a batch has one of its own.
+        assert_eq!(batches, [2, 2, 1, 3, 2, 1]);
+        assert_eq!(Limits { batch_bytes: 1, ..limits }.batch_len(&sizes[2..]), 1);
+    }
+
+    #[test]
+    fn a_blob_that_is_missing_or_no_text_does_not_hide_the_next() {
+        let mut rest = b"aa missing\nbb blob 2\n\xff\xfe\ncc blob 2\nhi\ndd blob 9\nhi\n".as_slice();
+        assert!(next_blob(&mut rest).unwrap().is_err());
+        assert!(next_blob(&mut rest).unwrap().is_err());
+        assert_eq!(next_blob(&mut rest), Some(Ok("hi".to_owned())));
+        assert_eq!(next_blob(&mut rest), None);
+    }
 }

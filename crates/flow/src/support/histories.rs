@@ -39,9 +39,9 @@ fn of_suite(suite: &Suite) -> Option<Location> {
 }
 
 /// Opens a history for reading and adding. Documents in git are read into a local file first.
-pub fn open(location: &Location, access: Access) -> Result<Box<dyn Store>, FlowError> {
+pub fn open(location: &Location, access: Access, watch: &dyn Watch) -> Result<Box<dyn Store>, FlowError> {
     match location {
-        Location::Git(name) => git::open(name, access, Path::new(".")),
+        Location::Git(name) => git::open(name, access, Path::new("."), watch),
         location => Ok(holdpoint_history::open(location, access)?),
     }
 }
@@ -71,7 +71,7 @@ pub fn keep(location: Option<&Location>, measured: &Measured<'_>, watch: &dyn Wa
     let Some(location) = location else { return };
     let add = || -> Result<(), FlowError> {
         let records = measured.records().map_err(|error| FlowError::Input(error.to_string()))?;
-        open(location, Access::Create)?.add(&records)?;
+        open(location, Access::Create, watch)?.add(&records)?;
         Ok(())
     };
     match add() {

@@ -5,6 +5,7 @@ use crate::error::FlowError;
 use crate::options::SuiteArg;
 use crate::support::engines;
 use holdpoint_measure::{harness, worker};
+use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA, WorkerSpec};
 use holdpoint_model::{Suite, WorkloadSpec};
 use std::path::{Path, PathBuf};
@@ -60,6 +61,7 @@ pub fn load(arg: &SuiteArg) -> Result<Suite, FlowError> {
             )));
         }
     };
+    pass_on(&suite)?;
     let suite = engines::expand(suite).map_err(|e| FlowError::Input(format!("suite {name:?}: {e}")))?;
     // A program in place of the built-in ops knows for itself what it can do.
     for workload in suite.workloads.iter().filter(|workload| !suite.workers.contains_key(&workload.worker)) {
@@ -71,6 +73,17 @@ pub fn load(arg: &SuiteArg) -> Result<Suite, FlowError> {
             .map_err(|e| FlowError::Input(format!("suite {name:?}, workload {:?}: {e}", workload.name)))?;
     }
     Ok(suite)
+}
+
+/// Lets builds and measured programs see the variables that a suite names.
+pub fn pass_on(suite: &Suite) -> Result<(), FlowError> {
+    holdpoint_process::pass_on(&suite.pass_env).map_err(|secret| {
+        let secret = clean_text(secret);
+        FlowError::Input(format!(
+            "suite {:?}: pass_env names {secret}, a secret of holdpoint's or of CI, which nothing measured may see; remove it",
+            suite.name
+        ))
+    })
 }
 
 /// Units of a comparison that one pair of processes on a device serves.

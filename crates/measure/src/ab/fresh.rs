@@ -5,13 +5,13 @@
 //! share are run as they are, and so is everything else if one side's cannot be copied.
 
 use super::Sides;
-use crate::worker::{Copies, Place};
+use crate::worker::{ChangedCopy, CopiedFile, Copies, Place};
 use holdpoint_stats::random::Random;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 /// Larger files are not copied: it would take longer than measuring.
@@ -28,6 +28,7 @@ pub(super) struct Fresh {
     copied: Instant,
     copy_s: f64,
     count: u32,
+    changed: ChangedCopy,
 }
 
 impl Fresh {
@@ -54,7 +55,13 @@ impl Fresh {
         originals.sort();
         originals.dedup();
         originals.iter().for_each(|original| remove_left_over(Path::new(original)));
-        Self { originals, copies: Copies::default(), copied: Instant::now(), copy_s: 0.0, count: 0 }
+        let changed = ChangedCopy::default();
+        Self { originals, copies: Copies::default(), copied: Instant::now(), copy_s: 0.0, count: 0, changed }
+    }
+
+    /// The original of a copy that was written to, once all copies are removed.
+    pub(super) fn changed_copies(&self) -> ChangedCopy {
+        self.changed.clone()
     }
 
     /// The copies to run, made anew if the last ones have served for long enough.
@@ -67,7 +74,7 @@ impl Fresh {
             let copies =
                 self.originals.iter().map(|original| Some((original.clone(), copy(original, self.count)?)));
             match copies.collect::<Option<_>>() {
-                Some(copies) => self.copies = Copies::new(copies),
+                Some(copies) => self.copies = Copies::new(copies, self.changed.clone()),
                 // Both sides or none.
                 None => {
                     self.originals.clear();
@@ -100,14 +107,14 @@ fn copyable(path: &Path) -> Option<Metadata> {
 }
 
 /// A copy beside the original; its name has the same length on both sides if theirs have.
-fn copy(original: &OsString, count: u32) -> Option<PathBuf> {
+fn copy(original: &OsString, count: u32) -> Option<CopiedFile> {
     let original = Path::new(original);
     let mut name = OsString::from(".");
     name.push(original.file_name()?);
     name.push(format!("{MARK}{}-{count:06}", std::process::id()));
     let copy = original.with_file_name(name);
     fs::copy(original, &copy).inspect_err(|_| _ = fs::remove_file(&copy)).ok()?;
-    Some(copy)
+    Some(CopiedFile::new(copy))
 }
 
 /// Removes copies of comparisons that were killed.
@@ -127,6 +134,7 @@ fn remove_left_over(original: &Path) {
 mod tests {
     use super::*;
     use holdpoint_model::Suite;
+    use std::path::PathBuf;
 
     fn sides(base: &Path, head: &Path) -> Sides {
         let side = |dir: &Path| {
@@ -164,6 +172,7 @@ mod tests {
         let again: Vec<PathBuf> = fresh.copies(&mut random).paths().cloned().collect();
         assert!(copies.iter().all(|copy| copy.exists() && !again.contains(copy)), "a unit still runs them");
         drop(in_use);
+        assert_eq!(fresh.changed_copies().get(), None);
         assert!(copies.iter().all(|copy| !copy.exists()));
         let place =
             Place { dir: Some(base.path().to_owned()), copies: fresh.copies.clone(), ..Place::default() };
@@ -173,6 +182,20 @@ mod tests {
             (names(base.path()), names(head.path())),
             (vec!["prog".to_owned()], vec!["prog".to_owned()])
         );
+    }
+
+    #[test]
+    fn a_copy_that_somebody_writes_over_is_found_out() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        dirs.each_ref().map(|dir| fs::copy("/bin/true", dir.path().join("prog")).unwrap());
+        let mut fresh = Fresh::new(&sides(dirs[0].path(), dirs[1].path()));
+        let copies = fresh.copies(&mut Random::new(1));
+        let original = dirs[0].path().join("prog");
+        let copy = copies.paths().find(|copy| copy.starts_with(dirs[0].path())).unwrap();
+        fs::copy("/bin/false", copy).unwrap();
+        let changed = fresh.changed_copies();
+        drop((fresh, copies));
+        assert_eq!(changed.get(), Some(&original.into_os_string()));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod at_once;
 mod conditions;
+mod distrust;
 mod exact;
 mod fresh;
 mod lane;
@@ -13,6 +14,7 @@ mod pair;
 mod trouble;
 
 pub use conditions::conditions;
+pub use distrust::refuse_changed_builds;
 pub use trouble::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
 
 use crate::schedule::ALIVE_MAX;
@@ -21,6 +23,7 @@ use crate::{clock, machine};
 use at_once::AtOnce;
 use fresh::Fresh;
 use holdpoint_model::ab::{Clock, Ended, SideFailure};
+use holdpoint_model::limits::clean_text;
 use holdpoint_model::{
     AbPlan, AbReport, AbWorkload, SCHEMA_VERSION, Side, SideName, Suite, Unit, UnitCost, UnitPlan,
     WorkloadSpec,
@@ -28,6 +31,7 @@ use holdpoint_model::{
 use holdpoint_stats::random::Random;
 use lane::Lane;
 use pair::{Pair, is_pinned};
+use std::path::Path;
 use std::time::Instant;
 use trouble::Watch;
 
@@ -201,8 +205,15 @@ pub fn measure(
             }
         }
     }
+    let changed = runner.fresh.changed_copies();
+    drop(runner);
     crate::jobs::sweep();
     report.finished = !stop();
+    if let Some(original) = changed.get() {
+        let is_base = sides.base.dir.as_ref().is_some_and(|dir| Path::new(original).starts_with(dir));
+        let side = if is_base { SideName::Base } else { SideName::Head };
+        distrust::refuse(report, side, &clean_text(&original.to_string_lossy()));
+    }
 }
 
 /// A workload may use its own share of the budget and so many others that were left unused. In a suite of hundreds, one whose change

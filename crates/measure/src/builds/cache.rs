@@ -5,6 +5,7 @@
 
 use super::checkout::remove_folder;
 use super::error::BuildError;
+use super::inventory::Inventory;
 use holdpoint_model::suite::BuildSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -41,6 +42,8 @@ pub(super) struct CacheLock(#[expect(dead_code, reason = "held, not read")] File
 pub(super) struct Entry {
     pub(super) dir: PathBuf,
     pub(super) marker: PathBuf,
+    /// Hashes of what is in it.
+    pub(super) inventory: PathBuf,
     /// Output of the build; a workshop's logs are those of the commits that it built.
     pub(super) log: PathBuf,
 }
@@ -80,6 +83,10 @@ impl Order<'_> {
     pub(super) fn marker(&self) -> Marker {
         let taken = self.taken.map(|taken| taken.sha256.clone());
         Marker { commit: Some(self.commit.to_owned()), taken, ..self.unbuilt() }
+    }
+
+    pub(super) fn short_commit(&self) -> &str {
+        self.commit.get(..12).unwrap_or(self.commit)
     }
 
     /// The marker of a workshop for this in which nothing is built.
@@ -151,7 +158,12 @@ impl Cache {
 
     fn entry_named(&self, name: &str) -> Entry {
         let beside = |extension: &str| self.root.join(format!("{name}.{extension}"));
-        Entry { dir: self.root.join(name), log: beside("log"), marker: beside("built") }
+        Entry {
+            dir: self.root.join(name),
+            log: beside("log"),
+            marker: beside("built"),
+            inventory: beside("files"),
+        }
     }
 
     /// Removes leftovers of builds that failed or were killed: nobody else is building while the lock is held.
@@ -160,6 +172,9 @@ impl Cache {
         for entry in self.entries("").filter(left) {
             // Building checks again that its folder is gone.
             let _ = remove_folder(&entry.dir);
+        }
+        for entry in self.entries(".files").filter(left) {
+            let _ = fs::remove_file(&entry.inventory);
         }
         let mut logs: Vec<_> = self.entries(".log").filter(left).map(|entry| entry.log).collect();
         logs.sort_by_cached_key(|log| Reverse(modified(log)));
@@ -200,9 +215,16 @@ impl Entry {
         serde_json::from_str(&fs::read_to_string(&self.marker).ok()?).ok()
     }
 
-    /// The marker is written whole or not at all.
-    pub(super) fn mark(&self, marker: &Marker) -> Result<(), BuildError> {
-        Ok(holdpoint_store::write_json(&self.marker, marker)?)
+    /// Takes its inventory, then marks it. The marker is written whole or not at all.
+    pub(super) fn mark(&self, marker: &Marker) -> Result<Inventory, BuildError> {
+        let inventory = Inventory::take(&self.dir, &self.marker).map_err(at(&self.dir))?;
+        inventory.write(&self.inventory)?;
+        holdpoint_store::write_json(&self.marker, marker)?;
+        Ok(inventory)
+    }
+
+    pub(super) fn read_inventory(&self) -> Option<Inventory> {
+        Inventory::read(&self.inventory, &self.dir, &self.marker)
     }
 
     /// From now on it is no build.
@@ -236,6 +258,7 @@ impl Entry {
     pub(super) fn remove(&self) -> Result<(), BuildError> {
         self.unmark()?;
         remove_folder(&self.dir).map_err(at(&self.dir))?;
+        let _ = fs::remove_file(&self.inventory);
         // A log without its build is small, and swept in time.
         let _ = fs::remove_file(&self.log);
         Ok(())

@@ -67,7 +67,7 @@ impl BuildJob<'_> {
     }
 
     fn command(&self, program: &str, build: &BuildSpec, log: &File) -> io::Result<Command> {
-        let mut command = holdpoint_process::command(resolve_program(self.dir, program));
+        let mut command = holdpoint_process::measured(resolve_program(self.dir, program));
         command.args(build.command.iter().skip(1)).current_dir(self.dir);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
         // They name other folders; with a common target folder, all revisions would share one build.

@@ -59,6 +59,12 @@ pub enum BuildError {
     TimedOut { what: String, timeout_s: f64, log: PathBuf, last_lines: Vec<String> },
     #[error("building {what} printed over {limit_bytes} bytes; make it quieter, see {}", log.display())]
     Flooded { what: String, limit_bytes: u64, log: PathBuf, last_lines: Vec<String> },
+    #[error(
+        "{file} in {} changed while {meanwhile}: that build is thrown away, and nothing is compared; let builds and benchmarks write to \
+         their own folder or $TMPDIR, nowhere else",
+        dir.display()
+    )]
+    Changed { dir: PathBuf, file: String, meanwhile: String },
     #[error(transparent)]
     Store(#[from] holdpoint_store::StoreError),
     #[error("{}: {source}; check the free space and the owner, or remove the folder", path.display())]

@@ -12,6 +12,7 @@ mod checkout;
 mod command;
 mod error;
 mod git;
+mod inventory;
 mod listing;
 mod same;
 
@@ -20,6 +21,7 @@ pub use command::resolve_program;
 pub(crate) use command::{End, SEPARATORS, watch};
 pub use error::BuildError;
 pub use git::Commit;
+pub use inventory::Inventory;
 pub use listing::{clean, list};
 pub use same::Inputs;
 
@@ -44,10 +46,26 @@ pub struct Builds {
     folder: PathBuf,
     /// A commit, and which of its files every revision gets.
     given: Option<(String, Vec<String>)>,
-    /// Locked markers of builds in use, by folder: none is evicted or built over while it is here.
-    in_use: Mutex<BTreeMap<PathBuf, File>>,
+    /// Builds in use, by folder: none is evicted or built over while it is here.
+    in_use: Mutex<BTreeMap<PathBuf, InUse>>,
 }
 
+#[derive(Debug)]
+struct InUse {
+    #[expect(dead_code, reason = "held, not read")]
+    marker: File,
+    inventory: Inventory,
+}
+
+/// Whether a build is in the cache.
+enum Look {
+    Sound(Inventory),
+    Missing,
+    /// This file is not as the build left it.
+    Changed(String),
+}
+
+/// A revision or the work tree, built.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Built {
     /// The folder of the checkout that workloads run in.
@@ -55,6 +73,10 @@ pub struct Built {
     pub cached: bool,
     /// Time that checkout and build took just now.
     pub seconds: f64,
+    /// Its files when it was finished; absent for the work tree, which is the user's.
+    pub inventory: Option<Inventory>,
+    /// Why a build in the cache was not used.
+    pub note: Option<String>,
 }
 
 /// The commits of a search.
@@ -173,11 +195,12 @@ impl Builds {
         let _lock = self.lock()?;
         let start = Instant::now();
         let entry = self.cache.entry(&order);
-        let cached = self.is_built(&entry, &order)?;
-        if !cached {
-            self.make(&entry, &order)?;
-        }
-        self.hand_out(&entry, cached, start)
+        let (inventory, note, cached) = match self.look(&entry, &order)? {
+            Look::Sound(inventory) => (inventory, None, true),
+            Look::Missing => (self.make(&entry, &order)?, None, false),
+            Look::Changed(file) => (self.make(&entry, &order)?, Some(changed_note(&order, &file)), false),
+        };
+        Ok(Built { cached, note, ..self.hand_out(&entry, inventory, start)? })
     }
 
     /// The same, but a revision that is in no cache is built in a workshop that nobody uses, starting from what was
@@ -189,16 +212,44 @@ impl Builds {
         let _lock = self.lock()?;
         let start = Instant::now();
         let workshops = self.cache.workshops(&order);
+        let mut note = None;
         for entry in [self.cache.entry(&order)].iter().chain(&workshops) {
-            if self.is_built(entry, &order)? {
-                return self.hand_out(entry, true, start);
+            match self.look(entry, &order)? {
+                Look::Sound(inventory) => {
+                    return Ok(Built { cached: true, note, ..self.hand_out(entry, inventory, start)? });
+                }
+                Look::Missing => {}
+                Look::Changed(file) => {
+                    entry.unmark()?;
+                    note = Some(changed_note(&order, &file));
+                }
             }
         }
         let Some(workshop) = workshops.iter().find(|entry| !entry.is_in_use()) else {
             return Err(BuildError::NoWorkshop { root: self.cache.root.clone() });
         };
-        self.make_in_workshop(workshop, &order)?;
-        self.hand_out(workshop, false, start)
+        let inventory = self.make_in_workshop(workshop, &order)?;
+        Ok(Built { note, ..self.hand_out(workshop, inventory, start)? })
+    }
+
+    /// Fails if any file of a build has changed, or is new, while only others ran. Then the build is none any more.
+    pub fn check(&self, built: &Built, meanwhile: &str) -> Result<(), BuildError> {
+        let Some(inventory) = &built.inventory else { return Ok(()) };
+        let Some(file) = inventory.disturbed() else { return Ok(()) };
+        inventory.discard();
+        Err(BuildError::Changed { dir: built.dir.clone(), file, meanwhile: meanwhile.to_owned() })
+    }
+
+    /// Takes a build's inventory again, after a program of its own has run alone: a harness builds its benchmarks when it lists them.
+    pub fn take_inventory(&self, built: &mut Built) -> Result<(), BuildError> {
+        let Some(inventory) = &mut built.inventory else { return Ok(()) };
+        let entry = self.cache.entry_at(inventory.root());
+        *inventory = inventory.taken_again().map_err(cache::at(&entry.dir))?;
+        inventory.write(&entry.inventory)?;
+        if let Some(held) = self.in_use().get_mut(&entry.dir) {
+            held.inventory = inventory.clone();
+        }
+        Ok(())
     }
 
     /// The caller has done with a build: others may remove it or build in its place.
@@ -215,7 +266,8 @@ impl Builds {
             let log = self.cache.root.join("in-place.log");
             BuildJob { what: "the work tree".to_owned(), dir: &dir, log: &log }.run(build)?;
         }
-        Ok(Built { dir, cached: false, seconds: start.elapsed().as_secs_f64() })
+        let seconds = start.elapsed().as_secs_f64();
+        Ok(Built { dir, cached: false, seconds, inventory: None, note: None })
     }
 
     /// The proof that two builds are the same in all that a workload of the suite runs or can read; absent where they are not.
@@ -253,21 +305,53 @@ impl Builds {
         }
     }
 
-    fn in_use(&self) -> MutexGuard<'_, BTreeMap<PathBuf, File>> {
+    fn in_use(&self) -> MutexGuard<'_, BTreeMap<PathBuf, InUse>> {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_built(&self, entry: &Entry, order: &Order) -> Result<bool, BuildError> {
+    fn look(&self, entry: &Entry, order: &Order) -> Result<Look, BuildError> {
         let is_marked = entry.read_marker() == Some(order.marker());
-        Ok(is_marked && self.git.is_checked_out(&entry.dir, order.commit)?)
+        if !(is_marked && self.git.is_checked_out(&entry.dir, order.commit)?) {
+            return Ok(Look::Missing);
+        }
+        self.verify(entry)
     }
 
-    fn hand_out(&self, entry: &Entry, cached: bool, start: Instant) -> Result<Built, BuildError> {
-        self.in_use().insert(entry.dir.clone(), entry.mark_in_use()?);
-        if !cached {
-            self.cache.evict();
+    /// Compares a build with its inventory, and removes what was added to it: caches and outputs of what was measured there.
+    fn verify(&self, entry: &Entry) -> Result<Look, BuildError> {
+        let held = self.in_use().get(&entry.dir).map(|held| held.inventory.clone());
+        let Some(inventory) = held.or_else(|| entry.read_inventory()) else { return Ok(Look::Missing) };
+        let found = inventory.differences().map_err(cache::at(&entry.dir))?;
+        let is_in_use = entry.is_in_use();
+        match found.changed.into_iter().next() {
+            Some(file) if is_in_use => Err(BuildError::Changed {
+                dir: entry.dir.clone(),
+                file,
+                meanwhile: "a comparison was using it".to_owned(),
+            }),
+            Some(file) => Ok(Look::Changed(file)),
+            None if is_in_use => Ok(Look::Sound(inventory)),
+            None => {
+                for path in found.added {
+                    let path = entry.dir.join(path);
+                    fs::remove_file(&path).map_err(cache::at(&path))?;
+                }
+                Ok(Look::Sound(inventory.renewed().map_err(cache::at(&entry.dir))?))
+            }
         }
-        Ok(Built { dir: self.folder_in(&entry.dir), cached, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    fn hand_out(&self, entry: &Entry, inventory: Inventory, start: Instant) -> Result<Built, BuildError> {
+        let marker = entry.mark_in_use()?;
+        self.in_use().insert(entry.dir.clone(), InUse { marker, inventory: inventory.clone() });
+        self.cache.evict();
+        Ok(Built {
+            dir: self.folder_in(&entry.dir),
+            cached: false,
+            seconds: start.elapsed().as_secs_f64(),
+            inventory: Some(inventory),
+            note: None,
+        })
     }
 
     fn folder_in(&self, checkout: &Path) -> PathBuf {
@@ -277,17 +361,22 @@ impl Builds {
     }
 
     /// Builds from nothing.
-    fn make(&self, entry: &Entry, order: &Order) -> Result<(), BuildError> {
+    fn make(&self, entry: &Entry, order: &Order) -> Result<Inventory, BuildError> {
         entry.remove()?;
         self.git.add_checkout(&entry.dir, order.commit)?;
         self.build(entry, order)
     }
 
-    fn make_in_workshop(&self, entry: &Entry, order: &Order) -> Result<(), BuildError> {
+    /// What others wrote there since the last build is not built on.
+    fn make_in_workshop(&self, entry: &Entry, order: &Order) -> Result<Inventory, BuildError> {
         let former = entry.read_marker().map(|marker| Marker { commit: None, taken: None, ..marker });
+        let is_usable = former == Some(order.unbuilt()) && matches!(self.verify(entry)?, Look::Sound(_));
         entry.unmark()?;
-        let is_usable = former == Some(order.unbuilt());
-        if !(is_usable && self.git.move_checkout(&entry.dir, order.commit).is_ok()) {
+        let move_on = || {
+            inventory::unprotect(&entry.dir).is_ok()
+                && self.git.move_checkout(&entry.dir, order.commit).is_ok()
+        };
+        if !(is_usable && move_on()) {
             return self.make_first(entry, order);
         }
         match self.build(entry, order) {
@@ -298,7 +387,7 @@ impl Builds {
     }
 
     /// Builds from nothing in a workshop. If the build fails by itself, the next one starts from what it left.
-    fn make_first(&self, entry: &Entry, order: &Order) -> Result<(), BuildError> {
+    fn make_first(&self, entry: &Entry, order: &Order) -> Result<Inventory, BuildError> {
         let made = self.make(entry, order);
         if made.as_ref().is_err_and(BuildError::is_of_command) {
             entry.mark(&order.unbuilt())?;
@@ -306,7 +395,7 @@ impl Builds {
         made
     }
 
-    fn build(&self, entry: &Entry, order: &Order) -> Result<(), BuildError> {
+    fn build(&self, entry: &Entry, order: &Order) -> Result<Inventory, BuildError> {
         let commit = order.commit;
         self.git.update_submodules(&entry.dir, commit)?;
         if let Some(taken) = order.taken {
@@ -332,6 +421,13 @@ pub fn command_words(suite: &Suite) -> impl Iterator<Item = &str> {
         .iter()
         .flat_map(|workload| [&workload.command, &workload.setup, &workload.prepare, &workload.server]);
     workers.chain(commands).flatten().flat_map(|word| word.split(SEPARATORS))
+}
+
+fn changed_note(order: &Order, file: &str) -> String {
+    format!(
+        "the build of {} in the cache is thrown away and made anew: {file} had changed",
+        order.short_commit()
+    )
 }
 
 /// A folder of a checkout, made where a revision has none yet. A link in its place may lead out of the checkout.

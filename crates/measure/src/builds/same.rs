@@ -124,7 +124,7 @@ fn is_alike(base: &Metadata, head: &Metadata) -> bool {
 }
 
 /// All files and links below a folder, by their path in it.
-fn list(root: &Path) -> io::Result<BTreeMap<PathBuf, Metadata>> {
+pub(super) fn list(root: &Path) -> io::Result<BTreeMap<PathBuf, Metadata>> {
     let (mut files, mut folders) = (BTreeMap::new(), vec![PathBuf::new()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(root.join(&folder))? {

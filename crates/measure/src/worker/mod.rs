@@ -22,8 +22,8 @@ pub(crate) use commands::{execute, set_up};
 pub use cuda::Cuda;
 pub use expand::expand;
 pub(crate) use lines::Tail;
+pub(crate) use place::{ChangedCopy, CopiedFile, cpus_allowed, pin_first_thread};
 pub use place::{Copies, Place};
-pub(crate) use place::{cpus_allowed, pin_first_thread};
 pub use serve::serve;
 
 use crate::slot::Slot;

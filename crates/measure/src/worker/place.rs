@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// In which folder, on which CPU, and from which copy.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,40 +29,70 @@ pub struct Place {
 pub struct Copies(Arc<CopiedFiles>);
 
 #[derive(Debug, Default, PartialEq)]
-struct CopiedFiles(BTreeMap<OsString, PathBuf>);
+struct CopiedFiles {
+    files: BTreeMap<OsString, CopiedFile>,
+    changed: ChangedCopy,
+}
+
+/// The original of a copy that somebody wrote to.
+pub(crate) type ChangedCopy = Arc<OnceLock<OsString>>;
+
+/// A copy as it was made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CopiedFile {
+    path: PathBuf,
+    state: Option<[i64; 4]>,
+}
+
+impl CopiedFile {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { state: state_of(&path), path }
+    }
+}
+
+/// Size, and what no program can set: number and time of change.
+fn state_of(path: &Path) -> Option<[i64; 4]> {
+    let file = std::fs::symlink_metadata(path).ok()?;
+    Some([file.size() as i64, file.ino() as i64, file.ctime(), file.ctime_nsec()])
+}
 
 impl Copies {
-    pub(crate) fn new(copies: BTreeMap<OsString, PathBuf>) -> Self {
-        Self(Arc::new(CopiedFiles(copies)))
+    /// When the copies are removed, `changed` is told of one that is not as it was made.
+    pub(crate) fn new(files: BTreeMap<OsString, CopiedFile>, changed: ChangedCopy) -> Self {
+        Self(Arc::new(CopiedFiles { files, changed }))
     }
 
     #[cfg(test)]
     pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        self.0.0.values()
+        self.0.files.values().map(|file| &file.path)
     }
 }
 
 impl Drop for CopiedFiles {
     fn drop(&mut self) {
-        for copy in self.0.values() {
+        for (original, copy) in &self.files {
+            if state_of(&copy.path) != copy.state {
+                // One is enough.
+                let _ = self.changed.set(original.clone());
+            }
             // What cannot be removed now is removed by the next comparison.
-            let _ = std::fs::remove_file(copy);
+            let _ = std::fs::remove_file(&copy.path);
         }
     }
 }
 
 impl Place {
-    /// A program at this place, with no secret of ours in its environment and nothing that tells places apart: the length of the environment
-    /// moves the stack, and that can show in times.
+    /// A program at this place, with the variables that measured code may see and nothing that tells places apart: the length of the
+    /// environment moves the stack, and that can show in times.
     pub(crate) fn command(&self, program: &str) -> Command {
         let path = self.resolve(program);
-        let mut command = match self.copies.0.0.get(&path) {
+        let mut command = match self.copies.0.files.get(&path) {
             Some(copy) => {
-                let mut command = holdpoint_process::command(copy);
+                let mut command = holdpoint_process::measured(&copy.path);
                 command.arg0(&path);
                 command
             }
-            None => holdpoint_process::command(&path),
+            None => holdpoint_process::measured(&path),
         };
         self.dir.iter().for_each(|dir| _ = command.current_dir(dir));
         command.env_remove("PWD").env_remove("OLDPWD");

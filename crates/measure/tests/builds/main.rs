@@ -6,6 +6,7 @@ mod cache;
 mod common;
 mod failures;
 mod history;
+mod inventory;
 mod listing;
 mod outside;
 #[path = "../../../process/tests/support/program.rs"]

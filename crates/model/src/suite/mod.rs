@@ -59,6 +59,9 @@ pub struct Suite {
     /// How a revision is built before it is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<BuildSpec>,
+    /// Names of variables that builds and measured programs see besides those of tools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pass_env: Vec<String>,
     /// A benchmark harness whose benchmarks are the workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harness: Option<HarnessSpec>,

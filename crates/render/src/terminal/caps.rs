@@ -25,7 +25,25 @@ struct Row<'a> {
 
 pub fn caps(c: &RuntimeCaps, style: Style) -> String {
     let rows = rows(c);
-    paragraphs(&[table(&rows, style), remedies(&rows, style), advice(&c.cpu, style), end(c, style)])
+    let withheld = withheld(&c.withheld_variables, style);
+    paragraphs(&[table(&rows, style), remedies(&rows, style), advice(&c.cpu, style), withheld, end(c, style)])
+}
+
+/// Most variables that are named.
+const NAMED_MAX: usize = 8;
+
+fn withheld(names: &[String], style: Style) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let named: Vec<&str> = names.iter().take(NAMED_MAX).map(String::as_str).collect();
+    let more = if names.len() > NAMED_MAX { ", …" } else { "" };
+    let text = format!(
+        "{} not passed on to builds and measured programs: {}{more}; pass_env in the suite, or HOLDPOINT_PASS, names those that they need",
+        plural(names.len(), "variable"),
+        named.join(", "),
+    );
+    entry(style, Ink::Calm, "environment", &text)
 }
 
 fn rows(c: &RuntimeCaps) -> Vec<Row<'_>> {

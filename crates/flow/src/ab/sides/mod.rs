@@ -4,7 +4,7 @@
 mod commands;
 mod revisions;
 
-pub use revisions::{Base, Head, Purpose, build, check_of_revision, revision_suite, with_benches_of};
+pub use revisions::{Base, Head, Purpose, build, check_of_revision, listed, revision_suite, with_benches_of};
 
 use crate::Watch;
 use crate::error::FlowError;
@@ -12,7 +12,7 @@ use crate::options::{AbArgs, DecideArgs, SuiteArg};
 use crate::support::suites;
 use commands::CommandLine;
 use holdpoint_measure::ab::{Sides, conditions};
-use holdpoint_measure::builds::Builds;
+use holdpoint_measure::builds::{Builds, Inventory};
 use holdpoint_model::ab::SameBuild;
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
 use holdpoint_model::{Side, Suite};
@@ -27,6 +27,8 @@ pub struct Prepared {
     pub conditions: BTreeMap<String, String>,
     /// The proof that both sides are the same build, where they are.
     pub same_build: Option<SameBuild>,
+    /// The files of base's and of head's build.
+    pub inventories: [Option<Inventory>; 2],
     /// Keeps the checkouts from being cleared away.
     pub _builds: Option<Builds>,
 }
@@ -34,7 +36,16 @@ pub struct Prepared {
 impl Prepared {
     /// Sides that need no checkouts.
     pub fn new(sides: Sides, base: Side, head: Side) -> Self {
-        Self { conditions: conditions(&sides), sides, base, head, same_build: None, _builds: None }
+        let inventories = [None, None];
+        Self {
+            conditions: conditions(&sides),
+            sides,
+            base,
+            head,
+            same_build: None,
+            inventories,
+            _builds: None,
+        }
     }
 }
 

@@ -57,15 +57,19 @@ pub(super) fn prepare(
     }
     let is_in_place = is_dirty || matches!(head, Head::WorkTree { in_place: true });
     let builds = with_benches_of(builds, &commit, suite);
-    let base_built = build(&builds, &base_commit, suite, Purpose::Verdict, watch)?;
-    let head_built = match is_in_place {
+    let label = if is_in_place { "working tree" } else { name };
+    let mut base_built = build(&builds, &base_commit, suite, Purpose::Verdict, watch)?;
+    let mut head_built = match is_in_place {
         true => builds.build_in_place(suite.build.as_ref())?,
         false => build(&builds, &commit, suite, Purpose::Verdict, watch)?,
     };
+    builds.check(&base_built, &format!("{label} was built"))?;
     let is_measured = is_in_place || decide.measure_same_code(&suite.gate);
-    let side = |built: &Built| suites::with_benches(Suite { dir: Some(built.dir.clone()), ..suite.clone() });
-    let base_suite = side(&base_built).map_err(|error| of_base(error, suite))?;
-    let head_suite = side(&head_built)?;
+    let base_suite = listed(&builds, &mut base_built, suite).map_err(|error| of_base(error, suite))?;
+    let meanwhile = |name: &str| format!("{name} listed its benchmarks");
+    check_beside(&builds, &base_built, &mut head_built, &meanwhile(&base.revision))?;
+    let head_suite = listed(&builds, &mut head_built, suite)?;
+    check_beside(&builds, &head_built, &mut base_built, &meanwhile(label))?;
     suites::check_gated(&[&base_suite, &head_suite])?;
     let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &head_suite) };
     let sides = with_settings(base_suite, head_suite, decide);
@@ -76,13 +80,30 @@ pub(super) fn prepare(
         let label = label.unwrap_or_else(|| name.to_owned());
         Side { label, revision: Some(Revision { commit, dirty }), ..Side::default() }
     };
-    let label = if is_in_place { "working tree" } else { name };
     let mut prepared =
         Prepared::new(sides, of(&base.revision, base_commit, false), of(label, commit, is_dirty));
     if is_dirty {
         prepared.conditions.insert("uncommitted changes".to_owned(), builds.changes_sha256()?);
     }
-    Ok(Prepared { same_build, _builds: Some(builds), ..prepared })
+    let inventories = [base_built.inventory, head_built.inventory];
+    Ok(Prepared { same_build, inventories, _builds: Some(builds), ..prepared })
+}
+
+/// The suite as it runs in a build, with the benchmarks that its harness and its workers list there.
+pub fn listed(builds: &Builds, built: &mut Built, suite: &Suite) -> Result<Suite, FlowError> {
+    let at_built = suites::with_benches(Suite { dir: Some(built.dir.clone()), ..suite.clone() })?;
+    if suite.has_listed_workloads() {
+        builds.take_inventory(built)?;
+    }
+    Ok(at_built)
+}
+
+/// Checks a build while only the other side's programs ran, unless both sides are one build.
+fn check_beside(builds: &Builds, ran: &Built, other: &mut Built, meanwhile: &str) -> Result<(), FlowError> {
+    if ran.dir == other.dir {
+        other.inventory.clone_from(&ran.inventory);
+    }
+    Ok(builds.check(other, meanwhile)?)
 }
 
 /// One line about what is compared.
@@ -169,6 +190,7 @@ pub fn build(
         Some(Reuse::Never) | None => false,
     };
     let built = if may_reuse { builds.get_in_workshop(commit, build)? } else { builds.get(commit, build)? };
+    built.note.iter().for_each(|note| watch.note(note));
     if !built.cached {
         watch.progress(&format!("built {} in {:.1} s", &commit[..commit.len().min(12)], built.seconds));
     }

@@ -1,0 +1,125 @@
+//! Builds that somebody else wrote to.
+
+use crate::common::{Repo, says, shell};
+use holdpoint_measure::builds::BuildError;
+use holdpoint_model::suite::{BuildSpec, Reuse};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Overwrites a file as a program does that wants nobody to see it: same length, same times.
+fn overwrite_in_secret(path: &Path) {
+    let before = fs::metadata(path).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    let text = fs::read_to_string(path).unwrap();
+    fs::write(path, "x".repeat(text.len())).unwrap();
+    File::options().write(true).open(path).unwrap().set_modified(before.modified().unwrap()).unwrap();
+    fs::set_permissions(path, before.permissions()).unwrap();
+}
+
+#[test]
+fn a_build_that_somebody_wrote_to_is_made_anew() {
+    let (repo, _) = Repo::with_commits(1);
+    let build = repo.counted_build();
+    let first = repo.builds().get("HEAD", Some(&build)).unwrap();
+    overwrite_in_secret(&first.dir.join("built.txt"));
+    let again = repo.builds().get("HEAD", Some(&build)).unwrap();
+    assert_eq!((again.cached, repo.builds_count()), (false, 2));
+    assert_eq!(fs::read_to_string(again.dir.join("built.txt")).unwrap(), "0");
+    let note = again.note.unwrap();
+    assert!(note.contains("built.txt had changed"), "{note}");
+    assert!(repo.builds().get("HEAD", Some(&build)).unwrap().cached);
+}
+
+#[test]
+fn a_build_whose_inventory_is_gone_is_made_anew() {
+    let (repo, _) = Repo::with_commits(1);
+    let build = repo.counted_build();
+    drop(repo.builds().get("HEAD", Some(&build)).unwrap());
+    for name in repo.cached(".files") {
+        fs::write(repo.cache().join(name), "{").unwrap();
+    }
+    assert!(!repo.builds().get("HEAD", Some(&build)).unwrap().cached);
+}
+
+#[test]
+fn what_measured_programs_left_is_removed_and_times_alone_are_no_change() {
+    let (repo, _) = Repo::with_commits(1);
+    let build = repo.counted_build();
+    let first = repo.builds().get("HEAD", Some(&build)).unwrap();
+    fs::create_dir(first.dir.join("__pycache__")).unwrap();
+    fs::write(first.dir.join("__pycache__/a.pyc"), "planted").unwrap();
+    File::options()
+        .append(true)
+        .open(first.dir.join("built.txt"))
+        .unwrap()
+        .set_modified(SystemTime::now())
+        .unwrap();
+    let again = repo.builds().get("HEAD", Some(&build)).unwrap();
+    assert_eq!((again.cached, again.note, repo.builds_count()), (true, None, 1));
+    assert!(!again.dir.join("__pycache__/a.pyc").exists());
+}
+
+#[test]
+fn a_build_that_writes_into_the_other_sides_is_found_out() {
+    let (repo, commits) = Repo::with_commits(2);
+    let builds = repo.builds();
+    let base = builds.get(&commits[0], Some(&repo.counted_build())).unwrap();
+    builds.check(&base, "nothing ran").unwrap();
+    let cheat = shell("for file in ../*/built.txt; do echo slow > \"$file\"; done; cp src.txt built.txt");
+    let head = builds.get(&commits[1], Some(&cheat)).unwrap();
+    builds.check(&head, "nothing ran").unwrap();
+    let error = builds.check(&base, "HEAD was built").unwrap_err();
+    says(&error, &["built.txt in ", "changed while HEAD was built", "thrown away"]);
+    assert!(matches!(error, BuildError::Changed { .. }));
+    drop(builds);
+    // It serves no later gate, whatever became of its inventory.
+    let later = repo.builds().get(&commits[0], Some(&repo.counted_build())).unwrap();
+    assert_eq!(
+        (later.cached, fs::read_to_string(later.dir.join("built.txt")).unwrap()),
+        (false, "0".to_owned())
+    );
+}
+
+#[test]
+fn a_file_that_another_build_adds_or_restores_is_found_out() {
+    for (name, cheat) in [
+        ("added", "echo 1 > \"$dir\"/sitecustomize.py"),
+        ("restored", "cp \"$dir\"/built.txt kept; echo 1 > \"$dir\"/built.txt; cp kept \"$dir\"/built.txt"),
+    ] {
+        let (repo, commits) = Repo::with_commits(2);
+        let builds = repo.builds();
+        let base = builds.get(&commits[0], Some(&repo.counted_build())).unwrap();
+        let cheat = shell(&format!("for dir in ../{}*/; do {cheat}; done", &commits[0][..16]));
+        builds.get(&commits[1], Some(&cheat)).unwrap();
+        assert!(builds.check(&base, "HEAD was built").is_err(), "{name}");
+    }
+}
+
+#[test]
+fn programs_are_read_only_and_a_workshop_can_write_over_them() {
+    let (repo, commits) = Repo::with_commits(2);
+    let build = BuildSpec { reuse: Reuse::Always, ..shell("cat src.txt > prog && chmod 755 prog") };
+    let builds = repo.builds();
+    for (commit, text) in commits.iter().zip(["0", "1"]) {
+        let built = builds.get_in_workshop(commit, Some(&build)).unwrap();
+        let program = built.dir.join("prog");
+        assert_eq!(fs::metadata(&program).unwrap().permissions().mode() & 0o777, 0o555);
+        assert_eq!(fs::read_to_string(&program).unwrap(), text);
+        builds.release(&built);
+    }
+}
+
+#[test]
+fn a_workshop_that_somebody_wrote_to_is_not_built_on() {
+    let (repo, commits) = Repo::with_commits(2);
+    let build = shell("test -e built.txt || cp src.txt built.txt");
+    let builds = repo.builds();
+    let first = builds.get_in_workshop(&commits[0], Some(&build)).unwrap();
+    builds.release(&first);
+    overwrite_in_secret(&first.dir.join("built.txt"));
+    let second = builds.get_in_workshop(&commits[1], Some(&build)).unwrap();
+    assert_eq!(second.dir, first.dir);
+    assert_eq!(fs::read_to_string(second.dir.join("built.txt")).unwrap(), "1");
+}
