@@ -103,6 +103,7 @@ impl Workload {
                 calibrated: self.calibrated.clone(),
                 metric: None,
             }),
+            stored: None,
         }
     }
 }
