@@ -74,6 +74,18 @@ def test_an_answer_remembered_from_an_earlier_seed_is_wrong(registry: Registry) 
     assert ask(worker, "verify", workload="f")["answer"]["first_bad"] == "answer: got 1, want 2"
 
 
+def test_the_first_call_on_new_inputs_is_timed_by_itself(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(seed: int) -> dict[str, Any]:
+        return ask(worker, "run", workload="total.n_3", seed=seed, samples_count=1, calls_per_sample=50)
+
+    ask(worker, "prepare", workload="total.n_3", seed=5)
+    assert "first_ns" not in run(6), "a process's first call may load something"
+    assert run(7)["first_ns"] > 0
+    assert "first_ns" not in run(7), "the inputs are not new"
+    monkeypatch.setattr("holdpoint.worker.FIRST_CALL_NS_MAX", 1)
+    assert "first_ns" not in run(8), "a long call looks nothing up"
+
+
 def test_the_reference_sees_arguments_as_they_were_drawn(registry: Registry) -> None:
     def shuffle(values: list[int]) -> list[int]:
         values[0] += 1

@@ -9,6 +9,7 @@ pub mod imports;
 pub mod links;
 pub mod sealing;
 pub mod suites;
+pub mod tensors;
 pub mod waivers;
 
 use crate::error::FlowError;

@@ -6,6 +6,7 @@
 mod at_once;
 mod conditions;
 mod exact;
+mod first_calls;
 mod fresh;
 mod lane;
 mod numbers;
