@@ -6,13 +6,13 @@ use crate::error::FlowError;
 use crate::options::{Accuracy, FuzzArgs, FuzzCommand, SuiteArg};
 use crate::support::sealing::{self, Origins, Sealing};
 use crate::support::suites;
+use crate::support::tensors::{TensorFolders, random_seed};
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::clock;
 use holdpoint_measure::fuzz::{Fuzzer, Kernel, Plan, Target, kernels};
 use holdpoint_measure::machine;
 use holdpoint_model::fuzz::{FuzzedKernel, OnInaccurate, Replayed};
 use holdpoint_model::{FuzzFile, FuzzReport, SCHEMA_VERSION, Suite};
-use holdpoint_store::Scratch;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -47,7 +47,8 @@ pub fn run(args: &FuzzArgs, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError
         Accuracy::Report => OnInaccurate::Report,
         Accuracy::Fail => OnInaccurate::Fail,
     });
-    let plan = Plan { cases_count: args.cases, seed: args.seed, fail_fast: args.fail_fast, accuracy };
+    let seed = args.seed.unwrap_or_else(random_seed);
+    let plan = Plan { cases_count: args.cases, seed, fail_fast: args.fail_fast, accuracy };
     let mut found = Vec::new();
     for kernel in &kernels {
         let mut kernel = look(&suite, kernel, plan, watch)?;
@@ -59,7 +60,7 @@ pub fn run(args: &FuzzArgs, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError
         suite: suite.name.clone(),
         timestamp_utc,
         revision: machine::revision(Path::new(".")),
-        seed: args.seed,
+        seed,
         kernels: found,
         elapsed_s: start.elapsed().as_secs_f64(),
     };
@@ -80,8 +81,8 @@ fn look(
     plan: Plan,
     watch: &dyn Watch,
 ) -> Result<FuzzedKernel, FlowError> {
-    let dir = Scratch::new()?;
-    let mut fuzzer = Fuzzer::new(suite, &kernel.spec.worker, kernel.target, dir.path())
+    let dirs = TensorFolders::new()?;
+    let mut fuzzer = Fuzzer::new(suite, &kernel.spec.worker, kernel.target, dirs.folders())
         .map_err(|error| FlowError::Internal(format!("a file for tensors: {error}")))?;
     let name = format!("{} {} by {}", kernel.name(), kernel.dtype, kernel.spec.worker);
     watch.progress(&name);
@@ -137,8 +138,8 @@ fn replay(files: &[PathBuf], suite: Option<&str>, device: Option<u32>) -> Result
                 path.display()
             )));
         }
-        let dir = Scratch::new()?;
-        let mut fuzzer = Fuzzer::new(&suite, worker, target, dir.path())
+        let dirs = TensorFolders::new()?;
+        let mut fuzzer = Fuzzer::new(&suite, worker, target, dirs.folders())
             .map_err(|error| FlowError::Internal(format!("a file for tensors: {error}")))?;
         outcomes.push((path.display().to_string(), fuzzer.replay(&file.case, file.finding.kind, file.shown)));
     }

@@ -7,9 +7,10 @@ use crate::options::{ReplayArgs, ReplayCommand, ReplayCompare, SuiteArg};
 use crate::support::artifacts;
 use crate::support::sealing::{self, Origins, Sealing};
 use crate::support::suites;
+use crate::support::tensors::TensorFolders;
 use holdpoint_evidence::{EvidenceError, hash, replay};
 use holdpoint_gate::HasExitCode;
-use holdpoint_measure::fuzz::{Answered, Answerer, Answers, Target, compare};
+use holdpoint_measure::fuzz::{Answered, Answerer, Answers, Folders, Target, compare};
 use holdpoint_measure::run::environment_lock;
 use holdpoint_measure::{clock, doctor, machine};
 use holdpoint_model::replay::{
@@ -21,7 +22,7 @@ use holdpoint_model::{
     ExitCode, FuzzCase, ReplayManifest, ReplayVerification, Revision, SCHEMA_VERSION, Suite, Values,
     WorkloadSpec,
 };
-use holdpoint_store::{Scratch, StoreError};
+use holdpoint_store::StoreError;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -72,14 +73,14 @@ fn record(
 ) -> Result<Done<Replay>, FlowError> {
     let suite = suites::runnable(arg)?;
     holdpoint_store::check_writable(path)?;
-    let scratch = Scratch::new()?;
+    let dirs = TensorFolders::new()?;
     let (mut cases, mut workloads, mut files) = (Vec::new(), Vec::new(), Vec::new());
     let mut artifacts = BTreeMap::new();
     let folder = format!("{}.outputs", path.file_stem().unwrap_or_default().to_string_lossy());
     for spec in &suite.workloads {
         watch.progress(&spec.name);
         let case = case_of(spec, seed.unwrap_or(suite.seed_of(spec)));
-        let answered = answer(&suite, spec, &case.clone().into(), scratch.path())?;
+        let answered = answer(&suite, spec, &case.clone().into(), dirs.folders())?;
         let mut replayed = ReplayedWorkload {
             worker: spec.worker.clone(),
             inputs_sha256: None,
@@ -169,7 +170,12 @@ fn environment(suite: &Suite) -> ReplayEnvironment {
     }
 }
 
-fn answer(suite: &Suite, spec: &WorkloadSpec, case: &FuzzCase, dir: &Path) -> Result<Answered, FlowError> {
+fn answer(
+    suite: &Suite,
+    spec: &WorkloadSpec,
+    case: &FuzzCase,
+    folders: Folders<'_>,
+) -> Result<Answered, FlowError> {
     let skipped = |reason: &str| Ok(Answered::Skipped(reason.to_owned()));
     let Some(target) = Target::for_workload(spec) else {
         return skipped("a command has no tensors that could be kept");
@@ -184,7 +190,7 @@ fn answer(suite: &Suite, spec: &WorkloadSpec, case: &FuzzCase, dir: &Path) -> Re
             "holdpoint has no inputs for this op, shape, dtype or these parameters with this worker",
         );
     }
-    let answerer = Answerer::new(suite, &spec.worker, dir);
+    let answerer = Answerer::new(suite, &spec.worker, folders);
     let mut answerer =
         answerer.map_err(|error| FlowError::Internal(format!("a file for tensors: {error}")))?;
     Ok(answerer.answer(case))
@@ -249,11 +255,11 @@ fn verify(
         ReplayCompare::Exact => true,
         ReplayCompare::Tolerance => false,
     };
-    let scratch = Scratch::new()?;
+    let dirs = TensorFolders::new()?;
     for (case, spec) in config.workloads.into_iter().zip(&suite.workloads) {
         watch.progress(&spec.name);
         let recorded = &manifest.workloads[&spec.name];
-        match answer(&suite, spec, &case.into(), scratch.path())? {
+        match answer(&suite, spec, &case.into(), dirs.folders())? {
             Answered::Right(answers) => {
                 let is_exact = is_exact && (recorded.deterministic || how == ReplayCompare::Exact);
                 let at =

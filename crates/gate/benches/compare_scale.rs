@@ -163,6 +163,7 @@ fn measurement(index: usize, shift_ns: u64) -> Measurement {
         distrust: None,
         sm_cycles_p50: None,
         power_limited: None,
+        near_peak: None,
         slow_stretches: None,
         kernel: None,
         samples: Samples { calls_per_sample: 1, rounds: (0..ROUNDS).map(round).collect() },

@@ -1,12 +1,12 @@
 //! The exit code of each document that a command leaves.
 
 use crate::{Policy, bisect_step};
-use holdpoint_model::fuzz::Replayed;
+use holdpoint_model::fuzz::{FuzzedKernel, Replayed};
 use holdpoint_model::roofline::{Bottleneck, Placement};
 use holdpoint_model::{
-    Bisection, Calibration, ExitCode, FuzzReport, Judgement, Profile, ProfileOutcome, ReplayManifest,
-    ReplayVerification, Report, Roofline, RunStatus, SanitizeOutcome, SanitizeReport, StepOutcome,
-    TuneOutcome, Tuning, Verdict,
+    Bisection, Calibration, ExitCode, FindingKind, FuzzReport, Judgement, Profile, ProfileOutcome,
+    ReplayManifest, ReplayVerification, Report, Roofline, RunStatus, SanitizeOutcome, SanitizeReport,
+    StepOutcome, TuneOutcome, Tuning, Verdict,
 };
 
 /// How a command ends that leaves this document.
@@ -45,18 +45,29 @@ impl HasExitCode for [(u32, Report)] {
 
 impl HasExitCode for FuzzReport {
     fn exit_code(&self) -> ExitCode {
+        let is_wrong = self.kernels.iter().any(FuzzedKernel::is_wrong);
+        // Without its oracle nothing is known about a kernel.
         let has_failures = self.kernels.iter().any(|kernel| !kernel.failures.is_empty());
         let has_cases = self.kernels.iter().any(|kernel| kernel.cases_count > 0);
-        first_true([(has_failures, ExitCode::Failed), (has_cases, ExitCode::Ok)])
+        first_true([
+            (is_wrong, ExitCode::Failed),
+            (has_failures, ExitCode::Broken),
+            (has_cases, ExitCode::Ok),
+        ])
     }
 }
 
 /// Saved cases that were run again.
 impl HasExitCode for [(String, Replayed)] {
     fn exit_code(&self) -> ExitCode {
-        let fails = self.iter().any(|(_, case)| case.evaluated.finding.is_some());
+        let findings = || self.iter().filter_map(|(_, case)| case.evaluated.finding.as_ref());
+        let is_wrong = findings().any(|finding| finding.kind != FindingKind::OracleFailed);
         let ran = self.iter().any(|(_, case)| case.evaluated.skipped.is_none());
-        first_true([(fails, ExitCode::Failed), (ran, ExitCode::Ok)])
+        first_true([
+            (is_wrong, ExitCode::Failed),
+            (findings().next().is_some(), ExitCode::Broken),
+            (ran, ExitCode::Ok),
+        ])
     }
 }
 

@@ -110,6 +110,7 @@ fn measured(value_ms: f64, samples_ms: Option<&[f64]>, order: usize) -> Measured
         distrust: None,
         sm_cycles_p50: None,
         power_limited: None,
+        near_peak: None,
         kernel: None,
         samples: samples(times_ms, order),
     }

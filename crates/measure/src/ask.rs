@@ -12,6 +12,7 @@ use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{TIMER_HOST, WORKER_CUDA};
 use holdpoint_model::{FailureCause, WorkloadSpec};
 use std::sync::LazyLock;
+use holdpoint_stats::random::Random;
 use std::time::Instant;
 
 /// A sample lasts at least this many clock steps, so that the clock's resolution blurs it by less than 0.1 %.
@@ -44,28 +45,28 @@ pub(crate) struct Requester<'a, 's> {
     pub(crate) audit: &'a mut Audit,
 }
 
-/// Seeds of a workload's inputs. With changing seeds, an answer remembered from earlier inputs is wrong.
+/// Seeds of a workload's inputs, another one for each request: an answer remembered from earlier inputs is wrong.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seeds {
+    prepared: u64,
     next: u64,
-    step: u64,
 }
 
 impl Seeds {
-    /// Every request uses the inputs that were prepared.
-    pub(crate) fn fixed(seed: u64) -> Self {
-        Self { next: seed, step: 0 }
-    }
-
-    /// Every request draws new inputs.
-    pub(crate) fn changing(seed: u64) -> Self {
-        Self { next: seed.wrapping_add(1), step: 1 }
+    /// From that of the inputs that were prepared.
+    pub(crate) fn new(prepared: u64) -> Self {
+        Self { prepared, next: prepared.wrapping_add(1) }
     }
 
     pub(crate) fn draw(&mut self) -> u64 {
         let seed = self.next;
-        self.next = self.next.wrapping_add(self.step);
+        self.next = self.next.wrapping_add(1);
         seed
+    }
+
+    /// Goes on with the inputs of a round of two sides, which are the same whatever either side was asked for before.
+    pub(crate) fn begin_round(&mut self, round: u32) {
+        self.next = Random::new(self.prepared ^ (u64::from(round) + 1) << 32).bits();
     }
 }
 
@@ -313,6 +314,7 @@ fn check_result(result: &RunResult, request: &RunRequest, wall_ns: Option<u128>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn result(samples: usize) -> RunResult {
         RunResult { calls_per_sample: 1, elapsed_ns: vec![1_000_000; samples], ..RunResult::default() }
@@ -361,5 +363,21 @@ mod tests {
         assert_eq!(peak(10), Ok(1000), "less than was seen");
         assert_eq!(peak(2000), Ok(2000), "of a process that works for it");
         assert_eq!(peak(9001), Err(FailureCause::Mismatch));
+    }
+
+    #[test]
+    fn rounds_have_inputs_of_their_own_however_many_requests_a_side_made() {
+        let (mut base, mut head) = (Seeds::new(7), Seeds::new(7));
+        let before: Vec<u64> = (0..40).map(|_| head.draw()).collect();
+        let mut seen: BTreeSet<u64> = before.into_iter().chain([7]).collect();
+        for round in 0..100 {
+            base.begin_round(round);
+            head.begin_round(round);
+            let seed = base.draw();
+            assert_eq!(seed, head.draw(), "round {round}");
+            assert!(seen.insert(seed), "round {round}");
+            // A further request of one side changes nothing for the next round.
+            seen.insert(head.draw());
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! Upper limits on speed: measured on this machine's CPUs, or from a device's data sheet.
+//! Upper limits on speed: measured on this machine's CPUs; of a device by its generation and clocks, or else its data sheet.
 
 use holdpoint_model::protocol::DeviceInfo;
-use holdpoint_model::roofline::public_peaks;
+use holdpoint_model::roofline::{device_peaks, public_peaks};
 use holdpoint_model::suite::Work;
 use holdpoint_ops::{Prepared, Request};
 use serde_json::Map;
@@ -28,8 +28,58 @@ struct Rates {
     bytes: f64,
 }
 
+/// Of what a device can do at most: nearer than this, a time is marked. Right kernels were seen at 80 %.
+const NEAR: f64 = 0.9;
+/// Beyond it by more than this is impossible: a device may raise its clock above what it states.
+const CLOCK_HEADROOM: f64 = 1.1;
+
 /// The least time that a call can take, and the reason; `None` if nothing is known.
 pub(crate) fn call_ns_min(work: &Work, dtype: &str, device: Option<&DeviceInfo>) -> Option<(f64, String)> {
+    let (ns, why) = match device {
+        Some(device) => on_device(work, dtype, device).map(|(ns, why)| (ns / CLOCK_HEADROOM, why)),
+        None => None,
+    }
+    .or_else(|| by_rates(work, dtype, device))?;
+    (ns.is_finite() && ns > 0.0).then_some((ns, why))
+}
+
+/// The share of the most that a device or this machine can do, from [`NEAR`] on, at which such a call works; absent where it is further
+/// away, or nothing is known.
+pub(crate) fn near_peak(work: &Work, dtype: &str, device: Option<&DeviceInfo>, call_ns: f64) -> Option<f64> {
+    let (least_ns, _) = match device {
+        Some(device) => on_device(work, dtype, device)?,
+        None => by_rates(work, dtype, None)?,
+    };
+    let share = least_ns / call_ns;
+    (share >= NEAR && share.is_finite()).then_some(share)
+}
+
+/// The least time by a device's own description: its operations, its L2 cache, and its memory for what the cache cannot hold.
+fn on_device(work: &Work, dtype: &str, device: &DeviceInfo) -> Option<(f64, String)> {
+    let peaks = device_peaks(device, dtype)?;
+    let (flops, bytes) = (work.flops as f64, work.bytes as f64);
+    let name = &device.name;
+    let of_bytes = |what: &str, rate: f64| format!("{what} on {name}, at {rate:.0} GB/s,");
+    let beyond_cache = (bytes - peaks.l2_bytes).max(0.0);
+    let memory = peaks.memory_bytes_per_ns.map(|rate| {
+        (
+            beyond_cache / rate,
+            of_bytes(&format!("memory of {beyond_cache:.0} bytes beyond the L2 cache"), rate),
+        )
+    });
+    let l2 = peaks.l2_bytes_per_ns;
+    let tflops = peaks.flops_per_ns / 1e3;
+    let limits = [
+        (
+            flops / peaks.flops_per_ns,
+            format!("{flops} operations in {dtype} on {name}, at {tflops:.0} TFLOP/s,"),
+        ),
+        (bytes / l2, of_bytes(&format!("{bytes} bytes"), l2)),
+    ];
+    limits.into_iter().chain(memory).max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+fn by_rates(work: &Work, dtype: &str, device: Option<&DeviceInfo>) -> Option<(f64, String)> {
     let (rates, what) = match device {
         Some(device) => (sheet(&device.name)?, device.name.clone()),
         None => (cpus(dtype), "this machine".to_owned()),
@@ -42,8 +92,7 @@ pub(crate) fn call_ns_min(work: &Work, dtype: &str, device: Option<&DeviceInfo>)
         work.bytes as f64 / rates.bytes,
         format!("{} bytes on {what}, at {:.1} GB/s,", work.bytes, rates.bytes),
     );
-    let slowest = if flops.0 > bytes.0 { flops } else { bytes };
-    (slowest.0.is_finite() && slowest.0 > 0.0).then_some(slowest)
+    Some(if flops.0 > bytes.0 { flops } else { bytes })
 }
 
 fn sheet(device: &str) -> Option<Rates> {
@@ -98,16 +147,54 @@ mod tests {
 
     #[test]
     fn a_known_device_is_held_against_its_data_sheet() {
-        let device = |name: &str| DeviceInfo {
-            ordinal: 0,
-            name: name.to_owned(),
-            uuid: String::new(),
-            compute_capability: String::new(),
-            versions: Default::default(),
-        };
+        let device = |name: &str| DeviceInfo { name: name.to_owned(), ..DeviceInfo::default() };
         let work = Work { flops: 1_979_000_000, ..Work::default() };
         let (least_ns, _) = call_ns_min(&work, "f16", Some(&device("NVIDIA H200"))).unwrap();
         assert!((least_ns - 800.0).abs() < 1.0, "{least_ns}");
         assert_eq!(call_ns_min(&work, "f16", Some(&device("unheard of"))), None);
+    }
+
+    fn h200() -> DeviceInfo {
+        DeviceInfo {
+            name: "NVIDIA H200".to_owned(),
+            compute_capability: "9.0".to_owned(),
+            multiprocessors: Some(132),
+            sm_mhz_max: Some(1980),
+            memory_mhz_max: Some(3201),
+            memory_bus_bits: Some(6144),
+            l2_bytes: Some(60 << 20),
+            ..DeviceInfo::default()
+        }
+    }
+
+    #[test]
+    fn a_device_is_held_against_its_clocks_by_element_type() {
+        let attention = Work { flops: 137_438_953_472, bytes: 134_217_728, ..Work::default() };
+        let ns_at = |tflops: f64| attention.flops as f64 / tflops / 1e3;
+        let (least_ns, why) = call_ns_min(&attention, "f16", Some(&h200())).unwrap();
+        assert!(ns_at(1_413.3) < least_ns && least_ns < ns_at(1_071.0), "{least_ns}");
+        assert!(why.contains("operations in f16 on NVIDIA H200, at 1071 TFLOP/s"), "{why}");
+        let (least_ns, _) = call_ns_min(&attention, "e4m3", Some(&h200())).unwrap();
+        assert!(least_ns < ns_at(1_413.3), "twice as fast in eight bits: {least_ns}");
+    }
+
+    #[test]
+    fn what_the_cache_holds_may_be_faster_than_memory_and_not_than_the_cache() {
+        let copy = |bytes: u64| Work { bytes, ..Work::default() };
+        let gb_per_s = |bytes: u64| bytes as f64 / call_ns_min(&copy(bytes), "f16", Some(&h200())).unwrap().0;
+        // 7.6 TB/s were measured there.
+        assert!((30e3..40e3).contains(&gb_per_s(32 << 20)), "{}", gb_per_s(32 << 20));
+        assert!((4.8e3..5.8e3).contains(&gb_per_s(4 << 30)), "{}", gb_per_s(4 << 30));
+    }
+
+    #[test]
+    fn times_near_the_peak_are_marked_and_others_not() {
+        let work = Work { flops: 1_000_000_000, ..Work::default() };
+        let near = |tflops: f64| near_peak(&work, "f16", Some(&h200()), work.flops as f64 / tflops / 1e3);
+        assert_eq!(near(800.0), None);
+        assert!(near(1_000.0).is_some_and(|share| (0.93..0.94).contains(&share)));
+        assert_eq!(near_peak(&Work::default(), "f16", Some(&h200()), 100.0), None);
+        let unknown = DeviceInfo { name: "unheard of".to_owned(), ..DeviceInfo::default() };
+        assert_eq!(near_peak(&work, "f16", Some(&unknown), 1.0), None);
     }
 }

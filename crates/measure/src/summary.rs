@@ -1,5 +1,7 @@
 //! Statistics of the samples, which are kept beside them.
 
+use crate::physics;
+use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::report::{Answer, KernelInfo, Measured, PowerLimited, Stopped, Warmup};
 use holdpoint_model::suite::Work;
 use holdpoint_model::{Round, Samples};
@@ -14,6 +16,8 @@ pub(crate) struct Facts {
     pub work: Option<Work>,
     pub kernel: Option<KernelInfo>,
     pub distrust: Option<String>,
+    pub dtype: String,
+    pub device: Option<DeviceInfo>,
 }
 
 /// `None` if there are no samples.
@@ -38,6 +42,10 @@ pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
         cv: stats::coefficient_of_variation(&times_ms),
         p50_interval_ms: stats::median_interval_of_rounds(&rounds_ms),
         slow_stretches: stats::slow_stretches(&rounds_ms),
+        near_peak: facts
+            .work
+            .as_ref()
+            .and_then(|work| physics::near_peak(work, &facts.dtype, facts.device.as_ref(), p50_ms * 1e6)),
         throughput: facts.work.map(|work| throughput(&work, p50_ms)).unwrap_or_default(),
         peak_memory_mb: peak_mb(samples.rounds.iter().map(|round| round.peak_rss_bytes)),
         // A clock too coarse for the call reports 0, which is no time.

@@ -1,12 +1,15 @@
 //! Tunes the kernels of a suite's `cuda` workloads. The choice itself is made by `holdpoint_ops::cuda::tune`.
 
+use crate::physics;
 use crate::worker::cuda::choose_timing;
 use crate::worker::{WorkerError, op_request};
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::suite::{Variant, WORKER_CUDA, WorkloadSpec};
+use holdpoint_model::protocol::DeviceInfo;
+use holdpoint_model::suite::{Variant, WORKER_CUDA, Work, WorkloadSpec};
 use holdpoint_model::tune::{Refused, TuneOutcome, TunedKernel, Tuning};
 use holdpoint_model::{FailureCause, SCHEMA_VERSION, Suite};
+use holdpoint_ops::Backend;
 use holdpoint_ops::cuda::{self, Gpu, PrepareError};
 use std::path::{Path, PathBuf};
 
@@ -65,7 +68,13 @@ impl<'a> Tuner<'a> {
             timing => timing,
         };
         match cuda::tune(gpu, &request, timing) {
-            Ok(tuned) => TuneOutcome::Tuned(tuned_kernel(tuned)),
+            Ok(tuned) => {
+                let work = holdpoint_ops::work(&request, Backend::Cuda).unwrap_or_default();
+                match why_impossible(&work, &request.dtype, gpu.info(), tuned.winner.p50_us * 1e3) {
+                    Some(why) => failed(FailureCause::BadTime, &why),
+                    None => TuneOutcome::Tuned(tuned_kernel(tuned)),
+                }
+            }
             Err(error) => {
                 if matches!(&error, PrepareError::Device(CudaError { fatal: true, .. })) {
                     self.broken = Some(spec.name.clone());
@@ -74,6 +83,14 @@ impl<'a> Tuner<'a> {
             }
         }
     }
+}
+
+/// Why a call cannot take so long.
+fn why_impossible(work: &Work, dtype: &str, device: &DeviceInfo, call_ns: f64) -> Option<String> {
+    let (least_ns, why) = physics::call_ns_min(work, dtype, Some(device))?;
+    (call_ns < least_ns).then(|| {
+        format!("a call of {call_ns:.0} ns cannot be: {why} takes at least {least_ns:.0} ns; empty the kernel cache")
+    })
 }
 
 /// Whether the registry has one entry for both.
@@ -163,6 +180,14 @@ mod tests {
             assert!(reason.starts_with("cuda_") && !detail.is_empty(), "{outcome:?}");
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is written");
+    }
+
+    #[test]
+    fn a_winner_beyond_what_the_device_can_do_is_refused() {
+        let device = DeviceInfo { name: "NVIDIA H200".to_owned(), ..DeviceInfo::default() };
+        let work = Work { flops: 1_000_000_000, ..Work::default() };
+        assert_eq!(why_impossible(&work, "f16", &device, 2_000.0), None);
+        assert!(why_impossible(&work, "f16", &device, 20.0).unwrap().contains("cannot be"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One kernel at one shape: right, quick, and how near to what the device can do. The keys are cudadent42's, what is added stands
 //! beside them.
 
-use crate::fuzz::Finding;
+use crate::fuzz::{Finding, FindingKind};
 use crate::report::{CheckedBy, Measured, null_is_infinite};
 use crate::roofline::Placed;
 use crate::suite::WorkloadSpec;
@@ -37,6 +37,9 @@ pub struct KernelCheck {
     /// Why it could not run, or what failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether it could not be measured as it should: it failed, or its times cannot be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broken: bool,
 }
 
 /// The keys of [`config`] that are not an op's own parameters.
@@ -83,6 +86,12 @@ pub struct Correctness {
     pub rel_norm: f64,
     /// Cases that were run: kinds of values and seeds.
     pub cases_count: u64,
+    /// What the inputs of the cases were drawn from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How long one of the calls took whose answers were checked, by holdpoint's clock; known for a user's worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_ms: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<Finding>,
     /// The oracle of the last case; absent in older files.
@@ -106,6 +115,9 @@ pub struct Performance {
     /// Standard deviation over mean.
     pub cv: Option<f64>,
     pub n_samples: u64,
+    /// The share of what the device or machine can do at most, where the median is near it: to be checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_peak: Option<f64>,
 }
 
 impl Performance {
@@ -121,8 +133,16 @@ impl Performance {
             p95_ms: measured.p95_ms,
             p99_ms: measured.p99_ms,
             cv: measured.cv,
+            near_peak: measured.near_peak,
             n_samples: measured.samples.rounds.iter().map(|round| round.elapsed_ns.len() as u64).sum(),
         }
+    }
+}
+
+impl Correctness {
+    /// Whether the oracle failed, so that nothing is known about the answers.
+    pub fn is_unknown(&self) -> bool {
+        self.finding.as_ref().is_some_and(|finding| finding.kind == FindingKind::OracleFailed)
     }
 }
 

@@ -120,6 +120,8 @@ pub enum FindingKind {
     Failed,
     /// Within the tolerance, but with errors that are biased, or several times larger than roundings explain.
     LessAccurate,
+    /// The oracle failed, crashed or hung: whether the kernel is right is not known.
+    OracleFailed,
 }
 
 impl FindingKind {
@@ -135,6 +137,7 @@ impl FindingKind {
             Self::WorkSkipped => "work_skipped",
             Self::Failed => "failed",
             Self::LessAccurate => "less_accurate",
+            Self::OracleFailed => "oracle_failed",
         }
     }
 
@@ -331,6 +334,11 @@ pub struct FuzzedKernel {
 }
 
 impl FuzzedKernel {
+    /// Whether a case showed that the kernel is wrong, and not only that its oracle is.
+    pub fn is_wrong(&self) -> bool {
+        self.failures.iter().any(|failure| failure.finding.kind != FindingKind::OracleFailed)
+    }
+
     pub fn name(&self) -> &str {
         self.workload.as_deref().unwrap_or(&self.op)
     }

@@ -147,7 +147,7 @@ pub struct WorkerInfo {
 }
 
 /// The device that a worker uses.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceInfo {
     /// The device's number on this machine.
     pub ordinal: u32,
@@ -160,6 +160,21 @@ pub struct DeviceInfo {
     /// The versions behind its numbers.
     #[serde(default)]
     pub versions: CudaVersions,
+    /// What it can do at most follows from these, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multiprocessors: Option<u32>,
+    /// The highest clock of its multiprocessors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_mhz_max: Option<u32>,
+    /// The highest clock of its memory, which transfers twice per clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mhz_max: Option<u32>,
+    /// Width of the memory's bus.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bus_bits: Option<u32>,
+    /// Size of the L2 cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2_bytes: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -193,6 +208,10 @@ pub struct RunResult {
     /// Time spent on other work than the calls, all samples together: flushing caches, checking answers between samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untimed_ns: Option<u64>,
+    /// Time of the first call on inputs that were drawn for this request, where the worker tells: no answer to them can have been kept.
+    /// Not of a process's first call, which may have to load or compile something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_ns: Option<u64>,
     /// Numbers that the program printed, by metric, one for each call; absent where a call printed none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub printed: BTreeMap<String, Vec<f64>>,

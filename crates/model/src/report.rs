@@ -188,6 +188,9 @@ pub struct Measured {
     /// Present where the device drew as much power as it may in most rounds: it is as fast as that allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_limited: Option<PowerLimited>,
+    /// The share of what the device or machine can do at most, where the median is near it: to be checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_peak: Option<f64>,
     /// The kernel behind the times, where the worker tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelInfo>,

@@ -7,6 +7,7 @@ use crate::op::{Backend, Cpu, Request};
 use crate::registry::{PlannedOp, plan};
 use crate::tensor::Tensor;
 use holdpoint_model::suite::Work;
+use holdpoint_stats::random::Random;
 
 /// An op, its tensors and the version that is timed.
 ///
@@ -19,7 +20,12 @@ pub struct Prepared {
     /// Inputs and outputs of the copies that wait for their turn.
     copies: Vec<(Vec<Tensor>, Vec<Tensor>)>,
     turn: usize,
+    /// Values of the inputs that have changed places: input, and both places.
+    swapped: Vec<(usize, [usize; 2])>,
 }
+
+/// Pairs of values in each input that change places for other inputs: enough that an op that reads a part of them sees some.
+const PAIRS: usize = 64;
 
 impl Prepared {
     /// Allocates all buffers and draws the inputs from the seed. Does not run the op: workers start often.
@@ -28,7 +34,7 @@ impl Prepared {
         let (version, work, copies) = (op.cpu(request.variant, dtype), op.describe(dtype).work, op.copies());
         let case = Case::draw(op, dtype, request);
         let copies = (1..copies).map(|_| (case.inputs.clone(), case.outputs.clone())).collect();
-        Ok(Self { case, version, work, copies, turn: 0 })
+        Ok(Self { case, version, work, copies, turn: 0, swapped: Vec::new() })
     }
 
     /// The timed call: no allocation, no I/O.
@@ -46,6 +52,23 @@ impl Prepared {
         let copies = self.copies.iter_mut().flat_map(|(_, outputs)| outputs);
         self.case.outputs.iter_mut().chain(copies).for_each(Tensor::poison);
         self.version.reset();
+    }
+
+    /// Makes other inputs of those that were drawn, by a seed: some of their values change places. The answer to earlier ones is wrong
+    /// then, and it takes microseconds.
+    pub fn vary(&mut self, seed: u64) {
+        let mut random = Random::new(seed);
+        let mut swaps: Vec<(usize, [usize; 2])> = self.swapped.drain(..).rev().collect();
+        let (back, floats) = (swaps.len(), self.case.given().iter().enumerate());
+        for (at, input) in floats.filter(|(_, input)| !input.is_integer() && input.len() > 1) {
+            let mut place = || random.below(input.len());
+            swaps.extend((0..PAIRS.min(input.len() / 2)).map(|_| (at, [place(), place()])));
+        }
+        let copies = self.copies.iter_mut().map(|(inputs, _)| &mut inputs[..]);
+        for inputs in copies.chain([self.case.inputs()]) {
+            swaps.iter().for_each(|(at, [a, b])| inputs[*at].swap(*a, *b));
+        }
+        self.swapped = swaps.split_off(back);
     }
 
     /// Compares the outputs in the buffers with the oracle's, which the first check computes.
@@ -66,6 +89,7 @@ impl Prepared {
     pub fn inputs(&mut self) -> &mut [Tensor] {
         // Copies are for timing alone; they would keep the old values.
         self.copies.clear();
+        self.swapped.clear();
         self.turn = 0;
         self.case.inputs()
     }
@@ -79,6 +103,37 @@ impl Prepared {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn varied_inputs_make_an_earlier_answer_wrong_and_go_by_the_seed_alone() {
+        let tiles = json!({"tile_size": 4, "indices": [1, 0, 5]});
+        for (op, shape, params) in [
+            ("tile_ssm", &[1, 16, 16][..], json!({})),
+            ("attention", &[1, 2, 9, 16], json!({"causal": true})),
+            ("fusion_gate", &[1, 4, 9, 7], json!({})),
+            ("tile_pack", &[1, 2, 16, 16], tiles.clone()),
+            ("tile_unpack", &[1, 2, 16, 16], tiles.clone()),
+            ("fused_pack_op_unpack", &[1, 2, 16, 16], tiles),
+            ("infer", &[1, 3, 32, 32], json!({"tile_size_l0": 1, "kmax_l0": 2})),
+            ("copy", &[70], json!({})),
+        ] {
+            let mut prepared = Prepared::new(&Request::new(op, shape, "f32", params.as_object().unwrap())).unwrap();
+            let inputs =
+                |prepared: &Prepared| prepared.case.given().iter().map(Tensor::bytes).collect::<Vec<_>>();
+            let drawn = inputs(&prepared);
+            prepared.call();
+            assert!(prepared.check().passed, "{op}");
+            prepared.vary(3);
+            let third = inputs(&prepared);
+            assert!(third != drawn && !prepared.check().passed, "{op}: the old answer");
+            prepared.call();
+            assert!(prepared.check().passed, "{op}: the new one");
+            prepared.vary(4);
+            assert!(inputs(&prepared) != third && !prepared.check().passed, "{op}");
+            prepared.vary(3);
+            assert_eq!(inputs(&prepared), third, "{op}: whatever came between");
+        }
+    }
 
     #[test]
     fn calls_take_every_copy_in_turn_and_poison_covers_them_all() {

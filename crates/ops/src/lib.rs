@@ -52,7 +52,7 @@ pub use holdpoint_cuda::Dtype;
 pub use holdpoint_model::suite::{Variant, Work};
 pub use op::Load;
 pub use overflow::Overflow;
-pub use registry::{Entry, load, names, validate, validate_oracle};
+pub use registry::{Entry, load, names, validate, validate_oracle, work};
 pub use request::{Backend, Request};
 pub use tensor::{Domain, Element, Tensor};
 pub use values::Precision;

@@ -8,7 +8,7 @@ use crate::error::BuildError;
 use crate::op::{Definition, Load, NamedParams, Op, product};
 use crate::request::{Backend, Request};
 use holdpoint_cuda::Dtype;
-use holdpoint_model::suite::OpSpec;
+use holdpoint_model::suite::{OpSpec, Work};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -202,6 +202,12 @@ fn plan_declared(request: &Request, declared: &OpSpec) -> Result<PlannedOp, Buil
 /// Checks a request without allocating tensors or using a device.
 pub fn validate(request: &Request, backend: Backend) -> Result<(), BuildError> {
     plan(request, Some(backend)).map(drop)
+}
+
+/// The work of one call, without allocating tensors or using a device.
+pub fn work(request: &Request, backend: Backend) -> Result<Work, BuildError> {
+    let PlannedOp { op, dtype, .. } = plan(request, Some(backend))?;
+    Ok(op.describe(dtype).work)
 }
 
 /// Checks a request for its oracle, which takes any element type.

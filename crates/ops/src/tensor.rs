@@ -233,6 +233,19 @@ impl Tensor {
         }
     }
 
+    /// Exchanges two values.
+    pub(crate) fn swap(&mut self, a: usize, b: usize) {
+        match &mut self.data {
+            Data::Floats(floats) => {
+                let width = floats.dtype.bytes();
+                let bytes = floats.bytes_mut();
+                (0..width).for_each(|at| bytes.swap(a * width + at, b * width + at));
+            }
+            Data::U32(values) => values.swap(a, b),
+            Data::I8(values) => values.swap(a, b),
+        }
+    }
+
     /// Bytes of one value in a file.
     pub fn width(&self) -> usize {
         match &self.data {

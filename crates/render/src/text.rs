@@ -211,6 +211,14 @@ pub(crate) fn wrap(text: &str, columns: Option<u16>, indent: usize) -> String {
     out
 }
 
+/// Of a time that is nearer to what the machine can do than right kernels are.
+pub(crate) fn near_peak(share: f64) -> String {
+    format!(
+        "at {:.0} % of what the machine can do at most: is its work counted right, and does every call do it?",
+        100.0 * share
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

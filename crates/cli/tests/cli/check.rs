@@ -95,3 +95,47 @@ fn a_wrong_kernel_ends_with_1_and_has_no_times() {
     let check = here.json("check.json");
     assert_eq!((&check["correctness"]["passed"], &check["performance"]), (&Value::Bool(false), &Value::Null));
 }
+
+/// A product of matrices that is right where tensors are given, and does nothing where it is timed.
+const IDLE: &str = r#"
+import time
+def answer(request, of_tensors=kernel_worker.answer):
+    kind, name = request["type"], request.get("workload")
+    if kind == "list":
+        return {"type": "workloads", "workloads": [{"name": "matmul", "op": "matmul", "shape": [24, 24, 24], "dtype": "f32"}]}
+    if kind == "prepare":
+        return {"type": "prepared", "workload": name}
+    if kind == "run":
+        calls, elapsed_ns = request["calls_per_sample"], []
+        values = [0.0] * 576
+        for _ in range(request["samples_count"]):
+            start = time.perf_counter_ns()
+            for _ in range(calls):
+                WORK
+            elapsed_ns.append(time.perf_counter_ns() - start)
+        return {"type": "samples", "workload": name, "calls_per_sample": calls, "elapsed_ns": elapsed_ns}
+    if kind == "verify":
+        return {"type": "verified", "workload": name, "answer": None}
+    if kind == "release":
+        return {"type": "released", "workload": name}
+    return of_tensors(request)
+kernel_worker.answer = answer
+"#;
+
+#[test]
+fn a_worker_that_is_right_when_it_is_checked_and_idle_when_it_is_timed_is_broken() {
+    let Some(here) = crate::fuzz::declared(&IDLE.replace("WORK", "pass")) else { return };
+    let suite = here.read("planted.toml").replace("[8, 12, 16]", "[24, 24, 24]");
+    here.write("planted.toml", &suite);
+    let check = ["check", "--suite", "planted.toml", "--output", "check.json"];
+    here.run(&check).ends(4).prints(&["yes", "the timed calls do not do the work", "broken: 1 of 1 kernel"]);
+    let checked = here.json("check.json");
+    assert_eq!((&checked["performance"], &checked["broken"]), (&Value::Null, &true.into()), "{checked:#}");
+    assert!(checked["correctness"]["seed"].is_u64(), "{checked:#}");
+    // The same worker, if it does the work.
+    let honest = IDLE.replace("WORK", "matmul.product([24, 24, 24], {}, values, values)");
+    let here = crate::fuzz::declared(&honest).unwrap();
+    here.write("planted.toml", &suite);
+    here.run(&check).ends(0).prints(&["yes", "ok: 1 of 1 kernel right"]);
+    assert!(here.json("check.json")["correctness"]["call_ms"].as_f64().is_some_and(|ms| ms > 0.0));
+}

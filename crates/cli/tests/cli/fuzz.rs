@@ -33,7 +33,8 @@ fn planted(name: &str, op: &str, timeout_ms: u32) -> Option<Here> {
 }
 
 fn fuzz(here: &Here, arguments: &[&str]) -> (Ran, Value) {
-    let ran = here.run(&[&["fuzz", "--suite", "planted.toml", "--format", "json"], arguments].concat());
+    let ran = here
+        .run(&[&["fuzz", "--suite", "planted.toml", "--format", "json", "--seed", "1"], arguments].concat());
     let report = serde_json::from_str(&ran.stdout).unwrap();
     (ran, report)
 }
@@ -298,7 +299,7 @@ fn bugs_planted_in_the_source_of_a_cuda_kernel_are_found() {
 
 /// An op that only its suite knows, with a worker of this body in place of the kernel's.
 #[allow(clippy::print_stdout)]
-fn declared(kernel: &str) -> Option<Here> {
+pub(crate) fn declared(kernel: &str) -> Option<Here> {
     if std::process::Command::new("python3").arg("--version").output().is_err() {
         println!("skipped: no python3");
         return None;
@@ -329,7 +330,28 @@ fn an_op_that_the_suite_declares_is_held_against_the_worker_that_it_names() {
 }
 
 #[test]
-fn an_oracle_that_fails_is_not_the_kernels_fault() {
+fn inputs_are_new_in_every_run_and_the_seed_draws_them_again() {
+    let here = Here::new();
+    here.write(
+        "ops.toml",
+        "schema_version = 1\nname = \"ops\"\n[[workload]]\nname = \"copy\"\nop = \"copy\"\nshape = [70]\n",
+    );
+    let search = |more: &[&str]| {
+        let ran =
+            here.run(&[&["fuzz", "--suite", "ops.toml", "--cases", "5", "--format", "json"], more].concat());
+        serde_json::from_str::<Value>(&ran.ends(0).stdout).unwrap()
+    };
+    let (one, other) = (search(&[]), search(&[]));
+    assert_ne!(one["seed"], other["seed"]);
+    let again = search(&["--seed", &one["seed"].to_string()]);
+    assert_eq!((&again["seed"], &again["kernels"][0]["sizes"]), (&one["seed"], &one["kernels"][0]["sizes"]));
+    here.run(&["fuzz", "--suite", "ops.toml", "--cases", "5", "--seed", "7"])
+        .ends(0)
+        .prints(&["7: --seed 7 draws the same cases"]);
+}
+
+#[test]
+fn an_oracle_that_fails_breaks_the_run_and_its_case_is_named() {
     let Some(here) = declared("") else { return };
     let suite = here.read("planted.toml");
     here.write(
@@ -337,11 +359,12 @@ fn an_oracle_that_fails_is_not_the_kernels_fault() {
         &suite.replace("\"exact\"]", "\"exact\", \"||\"]").replace("matmul.py", "none.py"),
     );
     let (ran, report) = fuzz(&here, &["--cases", "3"]);
-    assert_eq!(ran.code, 2, "{ran:#?}");
-    assert!(
-        report["kernels"][0]["skipped"].as_str().unwrap().contains("the oracle has no answer"),
-        "{ran:#?}"
-    );
+    let failure = &report["kernels"][0]["failures"][0];
+    assert_eq!((ran.code, &failure["finding"]["kind"]), (4, &"oracle_failed".into()), "{ran:#?}");
+    assert!(failure["finding"]["detail"].as_str().unwrap().starts_with("exact: "), "{failure:#}");
+    assert_eq!(failure["case"]["shape"], serde_json::json!([8, 12, 16]), "{failure:#}");
+    here.run(&["fuzz", "replay", failure["file"].as_str().unwrap()]).ends(4).prints(&["oracle_failed"]);
+    here.run(&["check", "--suite", "planted.toml"]).ends(4).prints(&["oracle_failed", "broken: 1 of 1"]);
     here.write("planted.toml", &suite.replace("oracle = \"exact\"", "oracle = \"nobody\""));
     here.run(&["fuzz", "--suite", "planted.toml"])
         .refuses(64, &["ops.matmul", "oracle \"nobody\" is not declared"]);

@@ -56,7 +56,8 @@ fn here_with(command: &[String], ops: &[(&str, &str, &str)]) -> Here {
 }
 
 fn fuzz(here: &Here, arguments: &[&str]) -> (Ran, Value) {
-    let ran = here.run(&[&["fuzz", "--suite", "workers.toml", "--format", "json"], arguments].concat());
+    let ran = here
+        .run(&[&["fuzz", "--suite", "workers.toml", "--format", "json", "--seed", "1"], arguments].concat());
     let report = serde_json::from_str(&ran.stdout).unwrap();
     (ran, report)
 }

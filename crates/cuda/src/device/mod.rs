@@ -113,6 +113,7 @@ impl Device {
         let uuid = uuid_text(&context.uuid()?.bytes.map(|byte| byte as u8));
         let state = Arc::new(StateReader::new(&uuid));
         let attribute = |attribute| context.attribute(attribute).map(i32::unsigned_abs);
+        let mhz = |of| attribute(of).ok().map(|khz| khz / 1_000).filter(|mhz| *mhz > 0);
         let info = DeviceInfo {
             ordinal,
             name: context.name()?,
@@ -123,6 +124,12 @@ impl Device {
                 cuda: cuda_version().map(format_version).unwrap_or_default(),
                 nvrtc: None,
             },
+            multiprocessors: Some(attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?),
+            // Boost clocks go beyond the driver's figure.
+            sm_mhz_max: state.sm_mhz_max().or_else(|| mhz(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)),
+            memory_mhz_max: mhz(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+            memory_bus_bits: attribute(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH).ok(),
+            l2_bytes: Some(attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into()),
         };
         Ok(Self {
             info,

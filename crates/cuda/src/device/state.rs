@@ -56,6 +56,11 @@ impl StateReader {
         self.power_limit_w
     }
 
+    /// The highest clock of the multiprocessors.
+    pub fn sm_mhz_max(&self) -> Option<u32> {
+        self.sm_mhz_max
+    }
+
     pub fn driver_version(&self) -> Option<String> {
         self.nvml.as_ref()?.sys_driver_version().ok()
     }

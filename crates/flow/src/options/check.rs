@@ -29,6 +29,9 @@ pub struct CheckArgs {
     /// Ceilings from this report, instead of those kept for this machine, device and driver
     #[arg(long, value_name = "REPORT")]
     pub ceilings: Option<PathBuf>,
+    /// Inputs are drawn from it [default: random, and kept]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// Where to write what was found; one kernel gives one object, several a list
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -19,9 +19,9 @@ pub struct FuzzArgs {
     /// Generated cases of each kernel, beside the suite's own shapes
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub cases: u64,
-    /// Cases are drawn from it
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
+    /// Cases are drawn from it [default: random, and printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// Stop a kernel at its first failing case
     #[arg(long)]
     pub fail_fast: bool,

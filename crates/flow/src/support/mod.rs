@@ -12,6 +12,7 @@ mod person;
 pub mod rules;
 pub mod sealing;
 pub mod suites;
+pub mod tensors;
 pub mod waivers;
 
 pub use future::refuse_future;

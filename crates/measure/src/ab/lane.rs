@@ -1,12 +1,15 @@
 //! One workload of a comparison, from unit to unit.
 
 use super::Decide;
+use super::first_calls::FirstCalls;
 use super::pair::{Pair, Stop};
 use crate::ask::Seeds;
 use crate::audit::Audit;
 use crate::harness::{has_one_sample, share_a_process};
+use crate::physics;
 use holdpoint_model::ab::{Clock, Ended, QUANTILE, SameBuild, SideFailure, SideKernels};
-use holdpoint_model::suite::WORKER_COMMAND;
+use holdpoint_model::protocol::DeviceInfo;
+use holdpoint_model::suite::{WORKER_COMMAND, Work};
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, UnitCost, UnitPlan, WorkloadSpec};
 use std::time::Instant;
 
@@ -43,6 +46,10 @@ pub(super) struct Lane<'a> {
     pub seeds: [Seeds; 2],
     /// Base's and head's.
     pub audits: [Audit; 2],
+    /// Work of a call and the device that it is done on, base's and head's.
+    pub work: [Option<(Work, Option<DeviceInfo>)>; 2],
+    /// Base's and head's, of all units so far.
+    pub first_calls: [FirstCalls; 2],
     /// Time spent in this unit.
     pub spent_s: f64,
     pub rounds_taken: Vec<PairRound>,
@@ -75,8 +82,10 @@ impl<'a> Lane<'a> {
             is_one_by_one: false,
             shares_processes: false,
             has_own_processes: false,
-            seeds: [Seeds::fixed(0); 2],
+            seeds: [Seeds::new(0); 2],
             audits: [Audit::default(), Audit::default()],
+            work: Default::default(),
+            first_calls: Default::default(),
             spent_s: 0.0,
             rounds_taken: Vec::new(),
             round_costs: Vec::new(),
@@ -211,6 +220,11 @@ impl<'a> Lane<'a> {
         stopped: bool,
     ) {
         let units_max = report.plan.units_max as usize;
+        for note in self.notes_on_peaks().into_iter().flatten() {
+            if !report.notes.contains(&note) {
+                report.notes.push(note);
+            }
+        }
         let workload = &mut report.workloads[self.index];
         workload.spent_s += self.spent_s;
         workload.calls_per_sample = self.calls_per_sample;
@@ -260,6 +274,23 @@ impl<'a> Lane<'a> {
             self.goes_on = false;
             workload.ended = Ended::UnitsMax;
         }
+    }
+
+    /// A note on each side whose calls are nearer to what the machine can do than right kernels are.
+    fn notes_on_peaks(&self) -> [Option<String>; 2] {
+        let times = [|round: &PairRound| round.base_ns.clone(), |round: &PairRound| round.head_ns.clone()];
+        std::array::from_fn(|side| {
+            let (work, device) = self.work[side].as_ref()?;
+            let quickest_ns = self.rounds_taken.iter().flat_map(times[side]).min()? as f64;
+            let spec = self.specs[side];
+            let call_ns = quickest_ns / self.calls_per_sample.max(1) as f64;
+            physics::near_peak(work, &spec.dtype, device.as_ref(), call_ns)?;
+            let name = ["base", "head"][side];
+            Some(format!(
+                "{}: {name} is near what the machine can do at most: is its work counted right, and does every call do it?",
+                spec.name
+            ))
+        })
     }
 
     fn end(&mut self, workload: &mut AbWorkload, ended: Ended, reason: String, decide: &mut dyn Decide) {

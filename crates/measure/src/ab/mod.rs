@@ -7,6 +7,7 @@ mod at_once;
 mod conditions;
 mod distrust;
 mod exact;
+mod first_calls;
 mod fresh;
 mod lane;
 mod numbers;

@@ -17,7 +17,12 @@ use holdpoint_model::{FailureCause, PairRound, SideName, SideNumbers, Suite, Wor
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// Single calls on new inputs whose answers are checked, one after the other: of two in a row, a worker that computes every second
+/// time or less often has one wrong.
+const FRESH_CALLS: u32 = 2;
 
 const SIDES: [SideName; 2] = [SideName::Base, SideName::Head];
 /// So many samples of the slower side fit into a request's time-out, with the untimed calls before them and on a machine that slows down.
@@ -140,13 +145,16 @@ impl<'a> Pair<'a> {
                         let work = spec.work.as_ref().or(known.work.as_ref());
                         lane.audits[side] = Audit::new(work, &spec.dtype, slot.info());
                     }
+                    let device = slot.info().and_then(|info| info.device.clone());
+                    let work = spec.work.clone().or(known.work);
+                    lane.work[side] = work.map(|work| (work, device));
                     kernels[side] = known.kernel;
                 }
                 Prepared::Skipped(reason) => {
                     return Err(Stop::Skipped(format!("{}: {reason}", SIDES[side].as_str())));
                 }
             }
-            lane.seeds[side] = Seeds::fixed(seed);
+            lane.seeds[side] = Seeds::new(seed);
         }
         lane.spending.add_fixed(start.elapsed().as_secs_f64());
         if let [Some(base), Some(head)] = kernels {
@@ -224,6 +232,7 @@ impl<'a> Pair<'a> {
         let mut results = [RunResult::default(), RunResult::default()];
         let mut numbers = [SideNumbers::default(), SideNumbers::default()];
         let (mut rest, mut longest) = (Duration::ZERO, Duration::ZERO);
+        lane.seeds.iter_mut().for_each(|seeds| seeds.begin_round(round));
         watch.begin(&processes, self.cpu);
         let tandem = if lane.plan.clock == Clock::Tandem { self.tandem(lane, turns) } else { None };
         let is_tandem = tandem.is_some();
@@ -247,6 +256,17 @@ impl<'a> Pair<'a> {
             let took = turn.elapsed();
             (rest, longest) = (rest.max(rest_after(&results[side], took)), longest.max(took));
             numbers[side] = numbers::take(&mut results[side], process_id);
+        }
+        for (calls, result) in lane.first_calls.iter_mut().zip(&results) {
+            calls.add(result);
+        }
+        let [base, head] = &lane.first_calls;
+        if let Some((side, why)) = [base.accuse(head), head.accuse(base)]
+            .into_iter()
+            .zip(0..)
+            .find_map(|(why, side)| Some((side, why?)))
+        {
+            return Err(side_failed(side, WorkerError::new(FailureCause::BadTime, why)));
         }
         self.rest = rest;
         if !rest.is_zero() {
@@ -337,7 +357,27 @@ impl<'a> Pair<'a> {
             return Ok(());
         }
         self.check_answers(lane, "after timing")?;
+        self.check_fresh_answers(lane)?;
         lane.is_verified = true;
+        Ok(())
+    }
+
+    /// Checks single calls on new inputs: a worker that computes only every so often has no answer to them.
+    fn check_fresh_answers(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
+        for side in 0..SIDES.len() {
+            let spec = lane.specs[side];
+            let is_own = is_own(self.sides.pair()[side], spec);
+            for _ in (0..FRESH_CALLS).filter(|_| !is_own) {
+                let seed = lane.seeds[side].draw();
+                let slot = self.slot(lane, side)?;
+                let worker = slot.worker().map_err(|error| side_failed(side, error))?;
+                worker.prepare(&spec.name, seed).map_err(|error| side_failed(side, error))?;
+                let answer = ask::verify(slot, spec, "after one call on new inputs");
+                if answer.map_err(|error| side_failed(side, error))?.is_none() {
+                    break;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -354,6 +394,13 @@ impl<'a> Pair<'a> {
         let detail = "base's answer is checked, head's is not; times of unchecked answers are not compared";
         Err(side_failed(1, WorkerError::new(FailureCause::WrongAnswer, detail)))
     }
+}
+
+/// Whether its calls are what this program itself does, or are of a command, which has no inputs.
+fn is_own(suite: &Suite, spec: &WorkloadSpec) -> bool {
+    let this = std::env::current_exe().unwrap_or_default();
+    let program = suite.workers.get(&spec.worker).and_then(|worker| worker.command.first());
+    program.is_none_or(|program| Path::new(program) == this)
 }
 
 /// Benchmarks may take fewer samples than were asked for. The fastest of more would be faster, so both sides have as many.

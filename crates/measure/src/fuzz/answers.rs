@@ -1,13 +1,12 @@
 //! Checked answers of a worker to inputs that are drawn here, for replays.
 
-use super::arena::Arena;
+use super::arena::{Arena, Folders};
 use super::exchange::Exchange;
 use crate::slot::Slot;
 use crate::worker::WorkerError;
 use holdpoint_model::fuzz::Finding;
 use holdpoint_model::{FuzzCase, Suite};
 use holdpoint_ops::{Dtype, Precision, Tolerance};
-use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Differs {
@@ -86,9 +85,9 @@ pub struct Answerer<'a> {
 }
 
 impl<'a> Answerer<'a> {
-    /// `dir` is for the tensors' file.
-    pub fn new(suite: &'a Suite, worker: &'a str, dir: &Path) -> std::io::Result<Self> {
-        Ok(Self { slot: Slot::new(suite, worker, None), arena: Arena::new(suite, dir)? })
+    /// `folders` are for the tensors' files.
+    pub fn new(suite: &'a Suite, worker: &'a str, folders: Folders<'_>) -> std::io::Result<Self> {
+        Ok(Self { slot: Slot::new(suite, worker, None), arena: Arena::new(suite, folders)? })
     }
 
     /// Asks twice, to see whether both answers have the same bits.
@@ -156,7 +155,8 @@ mod tests {
             "schema_version = 1\nname = \"a\"\n[[workload]]\nname = \"w\"\nop = \"copy\"\nshape = [3]\n",
         );
         let (suite, dir) = (suite.unwrap(), tempfile::tempdir().unwrap());
-        let mut answerer = Answerer::new(&suite, "builtin", dir.path()).unwrap();
+        let folders = Folders { candidate: dir.path(), oracle: dir.path() };
+        let mut answerer = Answerer::new(&suite, "builtin", folders).unwrap();
         let limits = CaseLimits { operations: 50_000, elements: 2_000 };
         let mut random = Random::new(1);
         for op in names(Backend::Cpu) {

@@ -29,9 +29,17 @@ pub(super) struct Arena<'a> {
 }
 
 impl<'a> Arena<'a> {
-    pub(super) fn new(suite: &'a Suite, dir: &Path) -> std::io::Result<Self> {
-        Ok(Self { tensors: Tensors::new(dir, "tensors")?, oracle: Oracle::new(suite, dir)? })
+    pub(super) fn new(suite: &'a Suite, folders: Folders<'_>) -> std::io::Result<Self> {
+        let tensors = Tensors::new(folders.candidate, "tensors")?;
+        Ok(Self { tensors, oracle: Oracle::new(suite, folders.oracle) })
     }
+}
+
+/// Where tensors' files lie. The candidate is told of its own folder only.
+#[derive(Clone, Copy, Debug)]
+pub struct Folders<'a> {
+    pub candidate: &'a Path,
+    pub oracle: &'a Path,
 }
 
 pub(super) struct Tensors {
@@ -44,6 +52,11 @@ impl Tensors {
         let path = dir.join(name);
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
         Ok(Self { file, path: path.display().to_string() })
+    }
+
+    /// Takes the file's name away.
+    pub(super) fn remove(self) {
+        let _ = std::fs::remove_file(&self.path);
     }
 
     pub(super) fn exchange(

@@ -3,13 +3,13 @@
 use super::arena::{GAP_BYTES, POISON, Tensors};
 use super::call::{Layout, byte_range, find_unwritten};
 use crate::slot::Slot;
-use crate::worker::Computed;
-use holdpoint_model::Suite;
+use crate::worker::{Computed, WorkerError};
 use holdpoint_model::fuzz::{CallPlaces, Evaluation, TensorPlace};
 use holdpoint_model::suite::OpSpec;
+use holdpoint_model::{FailureCause, Suite};
 use holdpoint_ops::{Case, Domain, Dtype, Element, Precision, Tensor, Tolerance};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The tensors of one call, all zero.
 pub(super) fn case(op: &OpSpec, shape: &[usize], dtype: Dtype) -> Result<Case, String> {
@@ -27,26 +27,37 @@ pub(super) fn case(op: &OpSpec, shape: &[usize], dtype: Dtype) -> Result<Case, S
 pub(super) struct Oracle<'a> {
     suite: &'a Suite,
     slots: BTreeMap<&'a str, Slot<'a>>,
-    tensors: Tensors,
+    /// Out of the candidate's sight: not the folder of its tensors.
+    dir: PathBuf,
+}
+
+/// Why an oracle gave no answer.
+#[derive(Debug, PartialEq)]
+pub(super) enum NoAnswer {
+    /// It does not support the case.
+    Skipped(String),
+    /// It crashed, hung or answered with garbage: whether the kernel is right is not known.
+    Failed(String),
 }
 
 impl<'a> Oracle<'a> {
-    pub(super) fn new(suite: &'a Suite, dir: &Path) -> std::io::Result<Self> {
-        Ok(Self { suite, slots: BTreeMap::new(), tensors: Tensors::new(dir, "oracle")? })
+    pub(super) fn new(suite: &'a Suite, dir: &Path) -> Self {
+        Self { suite, slots: BTreeMap::new(), dir: dir.to_owned() }
     }
 
-    /// Computes the right outputs of a call, unless they are known. A failure here is not the kernel's.
+    /// Computes the right outputs of a call, unless they are known. Only called when the candidate has answered.
     pub(super) fn answer(
         &mut self,
         request: &Evaluation,
         oracle: &str,
         case: &mut Case,
-    ) -> Result<(), String> {
+    ) -> Result<(), NoAnswer> {
         if case.has_answer() {
             return Ok(());
         }
         let Some((name, _)) = self.suite.workers.get_key_value(oracle) else {
-            return Err(format!("no worker {oracle:?} in suite {:?}", self.suite.name));
+            let detail = format!("no worker {oracle:?} in suite {:?}", self.suite.name);
+            return Err(NoAnswer::Failed(detail));
         };
         let slot = self.slots.entry(name).or_insert_with(|| Slot::new(self.suite, name, None));
         let mut bytes = vec![POISON; GAP_BYTES];
@@ -63,26 +74,45 @@ impl<'a> Oracle<'a> {
             declared: None,
             ..request.clone()
         };
-        let answered = slot.worker().and_then(|w| self.tensors.exchange(w, &mut request, &mut bytes));
-        let (computed, _) = answered.map_err(|error| {
+        let given = bytes.clone();
+        let computed = ask_in_private(&self.dir, slot, &mut request, &mut bytes).map_err(|error| {
             if error.fatal {
                 slot.forget();
             }
-            format!("{}: {}", error.cause.as_str(), error.detail)
+            NoAnswer::Failed(format!("{oracle}: {}: {}", error.cause.as_str(), error.detail))
         })?;
         if let Computed::Skipped(reason) = computed {
-            return Err(reason);
+            return Err(NoAnswer::Skipped(reason));
+        }
+        let outputs_from = outputs.first().map_or(bytes.len(), |place| place.byte_offset as usize);
+        if bytes[..outputs_from] != given[..outputs_from] {
+            return Err(NoAnswer::Failed(format!("{oracle}: its inputs were changed while it worked")));
         }
         for (tensor, place) in answer.iter_mut().zip(&outputs) {
             let written = &bytes[byte_range(place, Dtype::F32)];
             if let Some(at) = find_unwritten(written, Dtype::F32.bytes()) {
-                return Err(format!("{}[{at}] was not written", place.name));
+                return Err(NoAnswer::Failed(format!("{oracle}: {}[{at}] was not written", place.name)));
             }
             tensor.set_bytes(written);
         }
         case.set_answer(answer);
         Ok(())
     }
+}
+
+/// Asks through a file that has a name only as long as the oracle works, so that no candidate can open it.
+fn ask_in_private(
+    dir: &Path,
+    slot: &mut Slot<'_>,
+    request: &mut Evaluation,
+    bytes: &mut [u8],
+) -> Result<Computed, WorkerError> {
+    let mut tensors = Tensors::new(dir, "oracle").map_err(|error| {
+        WorkerError::new(FailureCause::WorkerError, format!("the tensors' file: {error}"))
+    })?;
+    let answered = slot.worker().and_then(|worker| tensors.exchange(worker, request, bytes));
+    tensors.remove();
+    answered.map(|(computed, _)| computed)
 }
 
 /// Oracles compute in single precision, whatever the case's element type.

@@ -3,6 +3,7 @@
 use super::answers::{Answers, OutputTensor};
 use super::arena::{Arena, GAP_BYTES, POISON};
 use super::call::{Call, IntegerOutputs, byte_range};
+use super::declared::NoAnswer;
 use super::own;
 use crate::worker::{Computed, Worker, WorkerError};
 use holdpoint_model::fuzz::{Errors, Evaluated, Evaluation, Finding, TensorPlace};
@@ -99,8 +100,14 @@ impl Exchange {
         }
         for call in &mut self.calls {
             let Some(oracle) = &call.oracle else { continue };
-            if let Err(problem) = arena.oracle.answer(&self.request, oracle, &mut call.case) {
-                return Ok(own::skipped(format!("the oracle has no answer: {problem}")));
+            match arena.oracle.answer(&self.request, oracle, &mut call.case) {
+                Ok(()) => {}
+                Err(NoAnswer::Skipped(reason)) => {
+                    return Ok(own::skipped(format!("the oracle has no answer: {reason}")));
+                }
+                Err(NoAnswer::Failed(detail)) => {
+                    return Ok(Evaluated::wrong(FindingKind::OracleFailed, detail));
+                }
             }
         }
         Ok(self.check())

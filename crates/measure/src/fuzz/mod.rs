@@ -16,6 +16,7 @@ pub(crate) mod size;
 mod times;
 
 pub use answers::{Answered, Answerer, Answers, Differs, OutputTensor, compare};
+pub use arena::Folders;
 pub use kernels::{Kernel, Target, kernels};
 pub use size::TooLarge;
 
@@ -29,7 +30,6 @@ use holdpoint_model::{FailureCause, FindingKind, FuzzCase, Suite};
 use holdpoint_ops::find_inaccuracy;
 use holdpoint_stats::random::Random;
 use kernels::workload_cases;
-use std::path::Path;
 use std::time::Instant;
 
 /// Timeouts of a worker before it is given up.
@@ -57,9 +57,14 @@ pub struct Fuzzer<'a> {
 }
 
 impl<'a> Fuzzer<'a> {
-    /// `dir` is for the tensors' file of a user's worker.
-    pub fn new(suite: &'a Suite, worker: &'a str, target: Target, dir: &Path) -> std::io::Result<Self> {
-        let arena = (target == Target::External).then(|| Arena::new(suite, dir)).transpose()?;
+    /// `folders` are for the tensors' files of a user's worker and of the oracle.
+    pub fn new(
+        suite: &'a Suite,
+        worker: &'a str,
+        target: Target,
+        folders: Folders<'_>,
+    ) -> std::io::Result<Self> {
+        let arena = (target == Target::External).then(|| Arena::new(suite, folders)).transpose()?;
         let slot = Slot::new(suite, worker, None);
         Ok(Self { suite, slot, target, arena, timeouts_count: 0, accuracy: OnInaccurate::Report })
     }
@@ -74,6 +79,22 @@ impl<'a> Fuzzer<'a> {
             evaluated.finding = evaluated.errors.and_then(|errors| less_accurate(errors.accuracy));
         }
         evaluated
+    }
+
+    /// How long a call takes whose answer is checked, by holdpoint's clock; `None` for our own workers, whose timed calls are checked.
+    pub fn time_call(&mut self, case: &FuzzCase) -> Result<Option<f64>, Finding> {
+        let mut call_ns = None;
+        let evaluated = self.with_worker(|worker, arena| {
+            let Some(arena) = arena else { return Ok(Evaluated::default()) };
+            Ok(match times::time_call(arena, worker, case)? {
+                Ok(ns) => {
+                    call_ns = Some(ns);
+                    Evaluated::default()
+                }
+                Err(found) => found,
+            })
+        });
+        evaluated.finding.map_or(Ok(call_ns), Err)
     }
 
     fn check_times(&mut self, case: &FuzzCase) -> Evaluated {
@@ -102,7 +123,7 @@ impl<'a> Fuzzer<'a> {
         let mut random = Random::new(
             plan.seed ^ name.bytes().fold(7, |hash: u64, b| hash.wrapping_mul(31) + u64::from(b)),
         );
-        let own_cases = runnable_cases(self.suite, kernel, &mut fuzzed);
+        let own_cases = runnable_cases(self.suite, kernel, plan.seed, &mut fuzzed);
         let total = own_cases.len() as u64 + plan.cases_count;
         let (mut own_cases, mut numbers) = (own_cases.into_iter(), 0..);
         let mut passed = Passed::default();
@@ -139,6 +160,10 @@ impl<'a> Fuzzer<'a> {
                 passed.add(case);
                 continue;
             };
+            if finding.kind == FindingKind::OracleFailed {
+                fuzzed.failures.push(seen(finding, &case, fuzzed.cases_count));
+                return fuzzed;
+            }
             if fuzzed.failures.iter().all(|known| known.finding.kind != finding.kind) {
                 fuzzed.failures.push(self.shrink_failure(case, finding, fuzzed.cases_count));
             }
@@ -244,9 +269,11 @@ fn no_cases(kernel: &Kernel<'_>) -> FuzzedKernel {
 }
 
 /// The suite's own cases that can be run; those that are too large are counted as refused.
-fn runnable_cases(suite: &Suite, kernel: &Kernel<'_>, fuzzed: &mut FuzzedKernel) -> Vec<FuzzCase> {
+fn runnable_cases(suite: &Suite, kernel: &Kernel<'_>, seed: u64, fuzzed: &mut FuzzedKernel) -> Vec<FuzzCase> {
     let mut cases = Vec::new();
-    for case in workload_cases(suite, kernel) {
+    for mut case in workload_cases(suite, kernel) {
+        // Known shapes, but no known inputs: a table of answers must not pass.
+        case.seed ^= seed;
         if let Err(error) = kernel.target.check_size(&case) {
             fuzzed.refused_count += 1;
             fuzzed.skipped = Some(error.to_string());

@@ -37,6 +37,8 @@ const UNREPORTED_SHARE: f64 = 0.5;
 /// length decides. With eleven busy processes on two cores, waiting for a CPU added 20 to 70 ms to requests of any
 /// length.
 const JUDGED_NS_MIN: f64 = 1e9;
+/// A call of this length need not be repeated often to be timed beside the rest of its request.
+const LONG_NS: f64 = 50e6;
 /// Looks that must all find the same.
 const LOOKS: u64 = 3;
 
@@ -99,28 +101,51 @@ pub(super) fn check_times(
     Ok(found)
 }
 
+/// Nanoseconds that each further repetition of a call takes, by the clock here: no worker's clock can shorten them. The answers of
+/// all these calls are checked.
+pub(super) fn time_call(
+    arena: &mut Arena<'_>,
+    worker: &mut dyn Worker,
+    case: &FuzzCase,
+) -> Result<Result<f64, Evaluated>, WorkerError> {
+    let mut ask = asking(arena, worker);
+    match repeat_until_long(case, &mut ask) {
+        Ok(repeated) => Ok(Ok(repeated.each_ns())),
+        Err(End::Found(evaluated)) => Ok(Err(*evaluated)),
+        Err(End::Failed(error)) => Err(error),
+    }
+}
+
+/// Sends a request, and checks its answer, which was right in another form of the request.
+fn asking<'a>(
+    arena: &'a mut Arena<'_>,
+    worker: &'a mut dyn Worker,
+) -> impl FnMut(&mut Exchange) -> Result<Times, End> + 'a {
+    move |exchange: &mut Exchange| {
+        let evaluated = exchange.run(arena, worker)?;
+        if let Some(finding) = evaluated.finding {
+            if finding.kind.is_about_time() || finding.kind == FindingKind::OracleFailed {
+                return Err(Evaluated::wrong(finding.kind, finding.detail).into());
+            }
+            let detail = format!("asked for {}: {}", exchange.describe(), finding.detail);
+            return Err(Evaluated::wrong(FindingKind::WorkSkipped, detail).into());
+        }
+        if let Some(reason) = evaluated.skipped {
+            let detail = format!("asked for {}: skipped: {reason}", exchange.describe());
+            return Err(Evaluated::wrong(FindingKind::WorkSkipped, detail).into());
+        }
+        let (passed_ns, reported_ns) = (exchange.passed.as_nanos() as f64, exchange.elapsed_ns as f64);
+        Ok(Times { passed_ns, reported_ns, unreported_ns: passed_ns - reported_ns })
+    }
+}
+
 /// A small case can be repeated often, a large one is measured better.
 fn check_once(
     arena: &mut Arena<'_>,
     worker: &mut dyn Worker,
     case: &FuzzCase,
 ) -> Result<Evaluated, WorkerError> {
-    let mut ask = |exchange: &mut Exchange| {
-        let evaluated = exchange.run(arena, worker)?;
-        // Its answer to another form of the request was right.
-        if let Some(finding) = evaluated.finding {
-            if finding.kind.is_about_time() {
-                return Err(Evaluated::wrong(finding.kind, finding.detail).into());
-            }
-            let detail = format!("asked for {}: {}", exchange.describe(), finding.detail);
-            return Err(Evaluated::wrong(FindingKind::WorkSkipped, detail).into());
-        }
-        if evaluated.skipped.is_some() {
-            return Err(Evaluated { skipped: evaluated.skipped, ..Evaluated::default() }.into());
-        }
-        let (passed_ns, reported_ns) = (exchange.passed.as_nanos() as f64, exchange.elapsed_ns as f64);
-        Ok(Times { passed_ns, reported_ns, unreported_ns: passed_ns - reported_ns })
-    };
+    let mut ask = asking(arena, worker);
     let mut judged = check_often(case, &mut ask);
     if case.shape.iter().product::<usize>() >= ELEMENTS_MIN {
         judged = judged
@@ -169,42 +194,79 @@ fn check_known_inputs(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<Option<f64>,
     Ok(Some(fresh.reported_ns).filter(|ns| *ns > REPORTED_NS_MIN).map(|ns| ns / CALLS as f64))
 }
 
-/// Repetitions must add as much to the time here as to the time reported, and more than nothing.
-fn check_repeats(case: &FuzzCase, call_ns: Option<f64>, ask: &mut Ask<'_>) -> Result<(), End> {
-    let mut repeat = |repeats: u64, tries: u64| {
-        let mut exchange = Exchange::new(case, case.seed.wrapping_add(7), 1, repeats)?;
-        let mut least = ask(&mut exchange)?;
-        for _ in 1..tries {
-            least = least.least(ask(&mut exchange)?);
-        }
-        Ok::<Times, End>(least)
-    };
-    let one = repeat(1, TRIES)?;
-    let is_long = |times: Times| times.passed_ns > REPEATED_NS_MIN.max(GROWN * one.passed_ns);
+/// Times of a call made once, and of one made many times.
+struct Repeated {
+    one: Times,
+    many: Times,
+    repeats: u64,
+}
+
+impl Repeated {
+    fn added_ns(&self) -> f64 {
+        self.many.passed_ns - self.one.passed_ns
+    }
+
+    fn unreported_ns(&self) -> f64 {
+        self.many.unreported_ns - self.one.unreported_ns
+    }
+
+    fn each_ns(&self) -> f64 {
+        self.added_ns() / (self.repeats - 1) as f64
+    }
+
+    /// Whether the further calls outweigh the rest of a request.
+    fn is_long(&self) -> bool {
+        self.many.passed_ns > REPEATED_NS_MIN.max(GROWN * self.one.passed_ns)
+    }
+
+    fn is_unreported(&self) -> bool {
+        self.is_long() && self.unreported_ns() > UNREPORTED_SHARE * self.added_ns()
+    }
+}
+
+fn repeat(case: &FuzzCase, repeats: u64, tries: u64, ask: &mut Ask<'_>) -> Result<Times, End> {
+    let mut exchange = Exchange::new(case, case.seed.wrapping_add(7), 1, repeats)?;
+    let mut least = ask(&mut exchange)?;
+    for _ in 1..tries {
+        least = least.least(ask(&mut exchange)?);
+    }
+    Ok(least)
+}
+
+fn repeat_until_long(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<Repeated, End> {
+    let first = repeat(case, 1, 1, ask)?;
+    if first.passed_ns > LONG_NS {
+        let repeats = GROWN as u64;
+        return Ok(Repeated { one: first, many: repeat(case, repeats, 1, ask)?, repeats });
+    }
+    let one = first.least(repeat(case, 1, TRIES - 1, ask)?);
     let mut repeats = 2;
-    let many = loop {
-        let mut many = repeat(repeats, 1)?;
+    loop {
+        let mut repeated = Repeated { one, many: repeat(case, repeats, 1, ask)?, repeats };
         // One long try may be due to the machine.
-        if repeats == REPEATS_MAX || is_long(many) {
-            many = many.least(repeat(repeats, TRIES - 1)?);
+        if repeats == REPEATS_MAX || repeated.is_long() {
+            repeated.many = repeated.many.least(repeat(case, repeats, TRIES - 1, ask)?);
         }
-        if repeats == REPEATS_MAX || is_long(many) {
-            break many;
+        if repeats == REPEATS_MAX || repeated.is_long() {
+            return Ok(repeated);
         }
         repeats *= 2;
-    };
-    let unreported_ns = |many: Times| many.unreported_ns - one.unreported_ns;
-    let added_ns = |many: Times| many.passed_ns - one.passed_ns;
-    let is_unreported =
-        |many: Times| is_long(many) && unreported_ns(many) > UNREPORTED_SHARE * added_ns(many);
-    let mut many = many;
-    while is_unreported(many) && many.passed_ns < JUDGED_NS_MIN && repeats < REPEATS_MAX {
-        repeats = (4 * repeats).min(REPEATS_MAX);
-        many = repeat(repeats, TRIES)?;
     }
-    let each_ns = added_ns(many) / (repeats - 1) as f64;
-    let is_nothing = repeats == REPEATS_MAX && many.passed_ns < 2.0 * one.passed_ns;
-    if is_nothing || call_ns.is_some_and(|call_ns| each_ns * LEFT_OUT < call_ns) {
+}
+
+/// Repetitions must add as much to the time here as to the time reported, and more than nothing.
+fn check_repeats(case: &FuzzCase, call_ns: Option<f64>, ask: &mut Ask<'_>) -> Result<(), End> {
+    let mut repeated = repeat_until_long(case, ask)?;
+    while repeated.is_unreported()
+        && repeated.many.passed_ns < JUDGED_NS_MIN
+        && repeated.repeats < REPEATS_MAX
+    {
+        repeated.repeats = (4 * repeated.repeats).min(REPEATS_MAX);
+        repeated.many = repeat(case, repeated.repeats, TRIES, ask)?;
+    }
+    let Repeated { one, many, repeats } = &repeated;
+    let is_nothing = *repeats == REPEATS_MAX && many.passed_ns < 2.0 * one.passed_ns;
+    if is_nothing || call_ns.is_some_and(|call_ns| repeated.each_ns() * LEFT_OUT < call_ns) {
         let detail = format!(
             "{repeats} repetitions of a call take {}, one takes {}",
             micros(many.passed_ns),
@@ -212,12 +274,12 @@ fn check_repeats(case: &FuzzCase, call_ns: Option<f64>, ask: &mut Ask<'_>) -> Re
         );
         return Err(Evaluated::wrong(FindingKind::WorkSkipped, detail).into());
     }
-    if is_unreported(many) {
+    if repeated.is_unreported() {
         let detail = format!(
             "{} repetitions of a call add {} here, of which the worker's clock saw {}",
             repeats - 1,
-            micros(added_ns(many)),
-            micros((added_ns(many) - unreported_ns(many)).max(0.0))
+            micros(repeated.added_ns()),
+            micros((repeated.added_ns() - repeated.unreported_ns()).max(0.0))
         );
         return Err(Evaluated::wrong(FindingKind::TimeNotExplained, detail).into());
     }

@@ -5,8 +5,9 @@ use crate::audit::Audit;
 use crate::summary::{Facts, summarise};
 use crate::worker::WorkerError;
 use holdpoint_model::limits::SAMPLES_PER_RUN_MAX;
+use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::report::{Answer, KernelInfo, Stopped, Warmup};
-use holdpoint_model::suite::{Identity, MeasurePlan, WORKER_BUILTIN, Work};
+use holdpoint_model::suite::{Identity, MeasurePlan, Work};
 use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Round, Samples, WorkloadSpec};
 use holdpoint_stats as stats;
 use std::time::Duration;
@@ -30,6 +31,7 @@ pub(super) struct Active<'a> {
     pub timer: Option<String>,
     pub work: Option<Work>,
     pub kernel: Option<KernelInfo>,
+    pub device: Option<DeviceInfo>,
     pub answer: Option<Answer>,
     /// Whether the answer in this process was checked before anything was timed.
     pub is_checked_first: bool,
@@ -51,18 +53,17 @@ pub(super) struct Active<'a> {
 
 impl<'a> Active<'a> {
     pub(super) fn new(spec: &'a WorkloadSpec, seed: u64) -> Self {
-        // Our own ops remember no answers, and drawing their inputs takes longer than a round.
-        let is_own = spec.worker == WORKER_BUILTIN;
         Self {
             spec,
             process: None,
             timer: None,
             work: spec.work.clone(),
             kernel: None,
+            device: None,
             answer: None,
             is_checked_first: false,
             is_unchecked: false,
-            seeds: if is_own { Seeds::fixed(seed) } else { Seeds::changing(seed) },
+            seeds: Seeds::new(seed),
             audit: Audit::default(),
             warmup: Warmup::default(),
             calls_per_sample: 1,
@@ -154,8 +155,9 @@ impl<'a> Active<'a> {
         let samples = Samples { calls_per_sample: self.calls_per_sample, rounds: self.rounds };
         let outcome = match self.end {
             Some(Ok(stopped)) => {
-                let Self { answer, warmup, work, kernel, .. } = self;
-                let facts = Facts { answer, warmup, stopped, work, kernel, distrust };
+                let Self { answer, warmup, work, kernel, device, .. } = self;
+                let dtype = self.spec.dtype.clone();
+                let facts = Facts { answer, warmup, stopped, work, kernel, distrust, dtype, device };
                 match summarise(samples, facts) {
                     Some(measured) => Outcome::Measured(Box::new(measured)),
                     None => failed(WorkerError::new(FailureCause::BadTime, "no samples were taken"), None),

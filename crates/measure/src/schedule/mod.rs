@@ -179,6 +179,7 @@ impl<'a> Scheduler<'a, '_> {
             }
         }
         if active.process.is_none() {
+            active.device = slot.info().and_then(|info| info.device.clone());
             active.audit = Audit::new(active.work.as_ref(), &spec.dtype, slot.info());
         }
         active.process = slot.process();

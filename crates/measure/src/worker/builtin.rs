@@ -28,7 +28,10 @@ pub struct Builtin {
 
 struct PreparedWorkload {
     op: PreparedOp,
+    /// Of the inputs at hand.
     seed: u64,
+    /// Whether it has been called in this process.
+    has_run: bool,
     /// Whether the output buffers hold a call's answer, and not poison.
     has_answer: bool,
 }
@@ -79,24 +82,30 @@ impl Worker for Builtin {
         let op = PreparedOp::new(&op_request(spec, seed))
             .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))?;
         let work = Some(op.work().clone());
-        self.prepared.insert(workload.to_owned(), PreparedWorkload { op, seed, has_answer: false });
+        self.prepared
+            .insert(workload.to_owned(), PreparedWorkload { op, seed, has_run: false, has_answer: false });
         Ok(Prepared::ready(work, None))
     }
 
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
         let RunRequest { workload, seed, samples_count, calls_per_sample } = request;
         let (samples_count, calls_per_sample) = (*samples_count, *calls_per_sample);
-        if self.prepared(workload)?.seed != *seed {
-            self.prepare(workload, *seed)?;
-        }
         // A sample that was interrupted would be taken for a slow one.
         let is_tail_asked = self.specs.iter().any(|spec| spec.name == *workload && has_quantile(spec));
         let prepared = self.prepared.get_mut(workload).ok_or_else(|| WorkerError::no_workload(workload))?;
+        let is_new = prepared.seed != *seed;
+        if is_new {
+            // Drawing all of them would take longer than a round.
+            prepared.op.vary(*seed);
+            prepared.seed = *seed;
+        }
         let op = &mut prepared.op;
         // An old answer must not be taken for that of the timed calls.
         op.poison();
         let start = Instant::now();
-        (0..calls_per_sample).for_each(|_| op.call());
+        op.call();
+        let first_ns = Some(clock::nanos(start.elapsed())).filter(|_| is_new && prepared.has_run);
+        (1..calls_per_sample).for_each(|_| op.call());
         let waits = self.waits.as_ref().filter(|_| start.elapsed() > WAITS_FROM || is_tail_asked);
         let mut elapsed_ns = Vec::with_capacity(usize::try_from(samples_count).unwrap_or(0));
         let mut wait_ns = Vec::new();
@@ -124,8 +133,9 @@ impl Worker for Builtin {
         }
         // Reading waits takes about as long as a short sample.
         let untimed_ns = clock::nanos(loop_start.elapsed()).saturating_sub(elapsed_ns.iter().sum());
-        prepared.has_answer = true;
+        (prepared.has_answer, prepared.has_run) = (true, true);
         Ok(RunResult {
+            first_ns,
             workload: workload.clone(),
             calls_per_sample,
             elapsed_ns,

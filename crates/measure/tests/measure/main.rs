@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod ab;
+mod ab_inputs;
 mod ab_processes;
 mod builtin;
 mod commands;

@@ -1,8 +1,10 @@
 //! The roofline document: a device's ceilings, and where each workload of a report stands below them. `gate` computes it.
 
 mod peaks;
+mod per_clock;
 
 pub use peaks::{PEAKS, Peak, PublicPeaks, public_peaks};
+pub use per_clock::{DevicePeaks, device_peaks};
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;

@@ -54,14 +54,13 @@ mod tests {
     fn a_winner_is_found_again_for_the_same_device_and_driver_only() {
         let dir = tempfile::tempdir().unwrap();
         let device = |driver: &str| DeviceInfo {
-            ordinal: 0,
             name: "NVIDIA H200".to_owned(),
-            uuid: String::new(),
             compute_capability: "9.0".to_owned(),
             versions: holdpoint_model::machine::CudaVersions {
                 driver: driver.to_owned(),
                 ..Default::default()
             },
+            ..DeviceInfo::default()
         };
         let entry = Entry {
             config: Config::from([("THREADS".to_owned(), 128)]),

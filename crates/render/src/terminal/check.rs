@@ -4,9 +4,10 @@ use super::{last_line, paragraphs};
 use crate::paint::{Ink, Style};
 use crate::remedy;
 use crate::table::{Cell, Column, Grid, names, numbers, words};
-use crate::text::{entry, plural};
+use crate::text::{entry, near_peak, plural};
 use crate::units;
-use holdpoint_model::{CheckDocument, KernelCheck};
+use holdpoint_model::check::Correctness;
+use holdpoint_model::{CheckDocument, FindingKind, KernelCheck};
 
 const COLUMNS: &[Column] = &[
     names("op"),
@@ -36,8 +37,13 @@ pub fn check(document: &CheckDocument, style: Style) -> String {
         let name = format!("{} {} {}", check.text("op"), check.shape(), check.text("dtype"));
         if let Some(finding) = check.correctness.as_ref().and_then(|correctness| correctness.finding.as_ref())
         {
-            let body = format!("{name}: {}: {}", finding.kind.name(), finding.detail);
-            notes += &entry(style, Ink::Bad, "wrong", &body);
+            let seed = check.correctness.as_ref().and_then(|correctness| correctness.seed);
+            let seed = seed.map_or(String::new(), |seed| format!("; again with --seed {seed}"));
+            let body = format!("{name}: {}: {}{seed}", finding.kind.name(), finding.detail);
+            let is_unknown = finding.kind == FindingKind::OracleFailed;
+            notes += &entry(style, Ink::Bad, if is_unknown { "broken" } else { "wrong" }, &body);
+        } else if let (true, Some(reason)) = (check.broken, &check.reason) {
+            notes += &entry(style, Ink::Bad, "broken", &format!("{name}: {}", remedy::with(reason)));
         } else if let Some(reason) = &check.reason {
             notes += &entry(style, Ink::Doubt, "not shown", &format!("{name}: {}", remedy::with(reason)));
         }
@@ -46,6 +52,9 @@ pub fn check(document: &CheckDocument, style: Style) -> String {
         let oracle = oracle.filter(|oracle| checks.len() == 1 || oracle.rows.is_some());
         if let Some(how) = oracle.and_then(|oracle| oracle.describe()) {
             notes += &entry(style, Ink::Dim, "checked", &format!("{name}: {how}"));
+        }
+        if let Some(share) = check.performance.as_ref().and_then(|performance| performance.near_peak) {
+            notes += &entry(style, Ink::Doubt, "check this", &format!("{name}: {}", near_peak(share)));
         }
         // Of a matrix the table says enough.
         for advice in
@@ -62,6 +71,7 @@ fn row(check: &KernelCheck) -> [Cell; 13] {
     let (correctness, performance) = (check.correctness.as_ref(), check.performance.as_ref());
     let (right, ink) = match correctness {
         Some(correctness) if correctness.passed => ("yes", Ink::Good),
+        Some(correctness) if correctness.is_unknown() => ("–", Ink::Doubt),
         Some(_) => ("no", Ink::Bad),
         None => ("–", Ink::Doubt),
     };
@@ -87,12 +97,19 @@ fn row(check: &KernelCheck) -> [Cell; 13] {
 
 fn end(checks: &[KernelCheck], style: Style) -> String {
     let count = |passed: bool| {
-        checks.iter().filter(|check| check.correctness.as_ref().is_some_and(|c| c.passed == passed)).count()
+        let is_so = |c: &Correctness| c.passed == passed && !c.is_unknown();
+        checks.iter().filter(|check| check.correctness.as_ref().is_some_and(is_so)).count()
     };
+    let is_broken =
+        |check: &&KernelCheck| check.broken || check.correctness.as_ref().is_some_and(|c| c.is_unknown());
+    let broken = checks.iter().filter(is_broken).count();
     let (right, wrong) = (count(true), count(false));
     let kernels = plural(checks.len(), "kernel");
     match (right, wrong) {
         (_, 1..) => last_line(style, Ink::Bad, "wrong", &format!("{wrong} of {kernels}")),
+        _ if broken > 0 => {
+            last_line(style, Ink::Bad, "broken", &format!("{broken} of {kernels} could not be measured"))
+        }
         (0, 0) => last_line(style, Ink::Doubt, "skipped", "no kernel could be run"),
         _ => last_line(style, Ink::Good, "ok", &format!("{right} of {kernels} right")),
     }

@@ -32,7 +32,9 @@ pub fn fuzz(report: &FuzzReport, style: Style) -> String {
             ranges += &entry(style, Ink::Plain, "sizes", &sizes(kernel));
         }
         for failure in &kernel.failures {
-            notes += &found(kernel, failure, (Ink::Bad, "wrong"), style);
+            let is_unknown = failure.finding.kind == FindingKind::OracleFailed;
+            let word = if is_unknown { "broken" } else { "wrong" };
+            notes += &found(kernel, failure, (Ink::Bad, word), style);
         }
         if let Some(inaccuracy) = &kernel.less_accurate {
             notes += &found(kernel, inaccuracy, (Ink::Doubt, "inaccurate"), style);
@@ -41,6 +43,8 @@ pub fn fuzz(report: &FuzzReport, style: Style) -> String {
             notes += &entry(style, Ink::Doubt, "skipped", &skipped(kernel, reason));
         }
     }
+    let seed = format!("{}: --seed {} draws the same cases", report.seed, report.seed);
+    notes += &entry(style, Ink::Dim, "seed", &seed);
     paragraphs(&[grid.render(style), ranges, notes, end(report, style)])
 }
 
@@ -139,13 +143,20 @@ fn values(values: Values) -> &'static str {
 fn end(report: &FuzzReport, style: Style) -> String {
     let cases: u64 = report.kernels.iter().map(|kernel| kernel.cases_count).sum();
     let passed: u64 = report.kernels.iter().map(|kernel| kernel.passed_count).sum();
-    let wrong = report.kernels.iter().filter(|kernel| !kernel.failures.is_empty()).count();
+    let wrong = report.kernels.iter().filter(|kernel| kernel.is_wrong()).count();
+    let unknown = report.kernels.iter().filter(|kernel| !kernel.failures.is_empty()).count();
     let took = format!("{} s", units::seconds(report.elapsed_s));
     let ran = report.kernels.iter().filter(|kernel| kernel.cases_count > 0).count();
     let kernels = plural(ran, "kernel");
     let idle = report.kernels.len() - ran;
     let idle = if idle == 0 { String::new() } else { format!("; {idle} did not run") };
     match (wrong, cases) {
+        (0, _) if unknown > 0 => last_line(
+            style,
+            Ink::Bad,
+            "broken",
+            &format!("the oracle of {unknown} of {kernels} failed{idle}"),
+        ),
         (0, 0) => last_line(style, Ink::Doubt, "skipped", "no kernel could be run"),
         (0, _) => last_line(
             style,
@@ -173,7 +184,7 @@ pub fn replayed(outcomes: &[(String, Replayed)], style: Style) -> String {
             (Some(finding), _) => entry(
                 style,
                 Ink::Bad,
-                "wrong",
+                if finding.kind == FindingKind::OracleFailed { "broken" } else { "wrong" },
                 &format!("{path}: {} in {seen}: {}", finding.kind.name(), finding.detail),
             ),
             (None, Some(reason)) => {

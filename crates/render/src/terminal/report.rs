@@ -3,7 +3,7 @@
 use super::{last_line, paragraphs};
 use crate::paint::{Ink, Style};
 use crate::table::{Cell, Column, Grid, names, numbers};
-use crate::text::{self, entry, list, quote};
+use crate::text::{self, entry, list, near_peak, quote};
 use crate::{remedy, summary, units};
 use holdpoint_model::report::{CheckedBy, Stopped};
 use holdpoint_model::{Machine, Measured, Outcome, Report, RunStatus};
@@ -161,6 +161,9 @@ fn unmeasured(r: &Report, style: Style) -> String {
                     let cycles = cycles.map(|cycles| format!(", {cycles} cycles a call")).unwrap_or_default();
                     let body = format!("{name}: {}{cycles}", limited.describe());
                     out += &entry(style, Ink::Dim, "power-limited", &body);
+                }
+                if let Some(share) = measured.near_peak {
+                    out += &entry(style, Ink::Doubt, "check this", &format!("{name}: {}", near_peak(share)));
                 }
                 let oracle = measured.answer.as_ref().and_then(|answer| answer.checked_by.as_ref());
                 if let Some(how) = oracle.filter(|oracle| oracle.rows.is_some()).and_then(CheckedBy::describe)
