@@ -116,6 +116,7 @@ impl Audit {
     /// Learns what a request costs among turns, for all of them together.
     pub(crate) fn add_cost(&mut self, one: &AuditedRun<'_>) {
         if one.is_clear() {
+            self.untimed.learn_once(one.result);
             self.steady.add_cost(one.overhead(self.explained_ns(one)).wall_ns);
         }
     }

@@ -56,7 +56,7 @@ fn the_same_is_a_pass_and_faster_is_improved() {
 /// Forty units of these rounds each.
 fn of_rounds(rounds: &[PairRound]) -> AbWorkload {
     let mut measured = workload(&[]);
-    measured.units = (0..40).map(|_| unit_of(rounds.to_vec())).collect();
+    measured.units = (0..40).map(|_| Unit { quantile: 0.0, ..unit_of(rounds.to_vec()) }).collect();
     measured.units.iter_mut().for_each(|unit| assert!(ab::estimate::unit(unit).is_some()));
     measured
 }
