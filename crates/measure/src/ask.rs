@@ -66,7 +66,7 @@ impl Seeds {
 
     /// Goes on with the inputs of a round of two sides, which are the same whatever either side was asked for before.
     pub(crate) fn begin_round(&mut self, round: u32) {
-        self.next = Random::new(self.prepared ^ (u64::from(round) + 1) << 32).bits();
+        self.next = Random::new(self.prepared ^ ((u64::from(round) + 1) << 32)).bits();
     }
 }
 

@@ -117,7 +117,8 @@ mod tests {
             ("infer", &[1, 3, 32, 32], json!({"tile_size_l0": 1, "kmax_l0": 2})),
             ("copy", &[70], json!({})),
         ] {
-            let mut prepared = Prepared::new(&Request::new(op, shape, "f32", params.as_object().unwrap())).unwrap();
+            let mut prepared =
+                Prepared::new(&Request::new(op, shape, "f32", params.as_object().unwrap())).unwrap();
             let inputs =
                 |prepared: &Prepared| prepared.case.given().iter().map(Tensor::bytes).collect::<Vec<_>>();
             let drawn = inputs(&prepared);

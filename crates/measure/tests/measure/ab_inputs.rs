@@ -42,13 +42,10 @@ fn both_sides_get_the_same_inputs_in_a_round_and_new_ones_in_each() {
         processes
     };
     let (base, head) = (read("base"), read("head"));
-    assert_eq!(
-        (base.len(), head.len()),
-        (4, 4),
-        "one pair of processes to choose the batch, three for the units"
-    );
+    // The first pair has also chosen the batch, before its rounds.
+    assert_eq!((base.len(), head.len()), (3, 3));
     let mut seen = BTreeSet::new();
-    for ((_, base), (_, head)) in base.iter().zip(&head).skip(1) {
+    for ((_, base), (_, head)) in base.iter().zip(&head) {
         for (workload, seeds) in base {
             let rounds = |seeds: &[u64]| seeds[seeds.len() - 3..].to_vec();
             assert_eq!(rounds(seeds), rounds(&head[workload]), "{workload}");
