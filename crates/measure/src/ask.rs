@@ -11,8 +11,8 @@ use holdpoint_model::protocol::{RunRequest, RunResult};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{TIMER_HOST, WORKER_CUDA};
 use holdpoint_model::{FailureCause, WorkloadSpec};
-use std::sync::LazyLock;
 use holdpoint_stats::random::Random;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 /// A sample lasts at least this many clock steps, so that the clock's resolution blurs it by less than 0.1 %.

@@ -27,6 +27,7 @@ pub mod metric;
 pub mod notice;
 pub mod notify;
 mod oracle;
+mod pair_round;
 pub mod pattern;
 pub mod profile;
 pub mod protocol;

@@ -99,7 +99,8 @@ fn doctor_json_has_the_keys_of_apex_x() {
             "nvrtc",
             "schema_version",
             "tensorrt",
-            "triton"
+            "triton",
+            "withheld_variables"
         ]
     );
     for key in ["available", "compute_capability", "device_count", "device_name", "reason"] {

@@ -3,7 +3,8 @@
 use crate::common::{Here, Ran};
 use serde_json::Value;
 
-/// `sh scripted.sh NS NAME[=SHAPE]...` reports NS for every sample of its workloads; `NS` may be `skip`. It appends its
+/// `sh scripted.sh NS NAME[=SHAPE]...` reports NS for the first sample of a request and NS + 1 for the others, since times that are all
+/// the same are no evidence; `NS` may be `skip`. It appends its
 /// process id to `pids`, sleeps `$PAUSE` seconds in each run if that is set, and reports wrong answers if `$WRONG` is.
 const WORKER: &str = r#"
 echo $$ >> pids
@@ -32,7 +33,7 @@ while IFS= read -r line; do
         run)
             number samples_count; samples=$value; number calls_per_sample; calls=$value
             if [ -n "$PAUSE" ]; then sleep "$PAUSE"; fi
-            list=$ns; while [ "$samples" -gt 1 ]; do list=$list,$ns; samples=$((samples - 1)); done
+            list=$ns; while [ "$samples" -gt 1 ]; do list=$list,$((ns + 1)); samples=$((samples - 1)); done
             say "{\"type\":\"samples\",\"workload\":\"$workload\",\"calls_per_sample\":$calls,\"elapsed_ns\":[$list]}" ;;
         verify)
             answer=null

@@ -231,20 +231,21 @@ fn two_models_are_compared_side_by_side() {
 fn a_suite_with_a_model_is_gated_against_its_baseline() {
     let Some(models) = Models::new() else { return };
     models.write_suite("perf.toml", "model.onnx");
-    models.run(&["gate", "--runs", "1"]).ends(0);
+    let gate = ["gate", "--policy", "allowed-max", "--runs", "1"];
+    models.run(&gate).ends(0);
     let baseline = models.here.baseline();
     models.here.edit(&baseline, |baseline| {
         for metric in baseline["metrics"].as_object_mut().unwrap().values_mut() {
             metric["value_ms"] = 1e6.into();
         }
     });
-    models.run(&["gate"]).ends(0);
+    models.run(&gate).ends(0);
     // Another model is what a gate is for; other settings are not comparable.
     models.write_suite("perf.toml", "deeper.onnx");
-    models.run(&["gate"]).ends(0);
+    models.run(&gate).ends(0);
     let suite = models.here.read("perf.toml");
     models.here.write("perf.toml", &suite.replace("[engine]", "[engine]\nthreads = 2"));
-    models.run(&["gate"]).ends(3);
+    models.run(&gate).ends(3);
 }
 
 #[test]

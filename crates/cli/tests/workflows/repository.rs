@@ -115,6 +115,15 @@ impl Origin {
             "perf.toml",
         ]);
         assert!(command.status().unwrap().success());
+        // How busy the machine is while tests run is no part of them.
+        let baselines = fs::read_dir(self.path().join(".holdpoint/baselines")).unwrap();
+        for path in baselines.map(|entry| entry.unwrap().path()) {
+            let mut baseline: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            for run in baseline["runs"].as_array_mut().unwrap() {
+                run.as_object_mut().unwrap().remove("others_cpu");
+            }
+            fs::write(&path, baseline.to_string()).unwrap();
+        }
         self.commit_file("README", "with a baseline")
     }
 }

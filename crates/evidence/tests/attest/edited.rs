@@ -217,7 +217,7 @@ fn an_edited_report_is_no_performance_report() {
             |r| r["benchmarks"]["infer"]["cpu_p50_ms"] = json!(0.1),
             "cpu_p50_ms is 0.1, the median of its samples 0",
         ),
-        (|r| r["metrics"]["infer_p50_ms"] = json!(0.1), "metrics.infer_p50_ms is 0.1"),
+        (|r| r["metrics"]["infer_p50_ms"] = json!(0.1), "metrics.infer_p50_ms: is 0.1"),
         (|r| r["benchmarks"]["infer"]["answer"]["passed"] = json!(false), "its answer is wrong"),
         (|r| r["status"] = json!("failed"), "its status is failed"),
         (|r| drop(r.as_object_mut().unwrap().remove("toolchain")), ""),

@@ -5,6 +5,7 @@ use crate::compare::Row;
 use crate::judge::{BUSIER_TIMES, row_check};
 use crate::noise::Bands;
 use crate::tolerance::RUNS_MIN;
+use crate::too_fast;
 use holdpoint_model::judgement::StoredKeys;
 use holdpoint_model::{Check, Verdict};
 
@@ -38,6 +39,12 @@ pub(super) fn check(row: &Row, current_ms: f64) -> Check {
         let limit = percent(limit);
         let change = signed(ratio - 1.0);
         (Verdict::Pass, format!("{change} %, surely less than {limit} % (twice the tolerance of {asked} %)"))
+    };
+    let (verdict, reason) = match too_fast::check_this(ratio, None, "faster") {
+        Some(check) if verdict <= Verdict::Pass => {
+            (Verdict::Inconclusive, format!("{check}; {SIDE_BY_SIDE}; {reason}"))
+        }
+        _ => (verdict, reason),
     };
     let check = Check {
         current_ms: Some(current_ms),

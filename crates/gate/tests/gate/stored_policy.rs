@@ -157,3 +157,12 @@ proptest! {
         prop_assert!(quiet == noisy || noisy == Verdict::Inconclusive || weaker);
     }
 }
+
+#[test]
+fn ten_times_faster_than_the_baseline_is_to_be_checked() {
+    let quiet = recorded(0.001);
+    assert_eq!(verdict(&quiet, 10.5), Verdict::Improved);
+    let check = judged(&quiet, 9.0);
+    assert_eq!(check.verdict, Verdict::Inconclusive, "{}", check.reason);
+    assert!(check.reason.starts_with("check this: 11 times faster"), "{}", check.reason);
+}

@@ -138,7 +138,7 @@ fn what_the_report_holds_is_there_and_what_it_does_not_is_null() {
     let dispatch = &pack["dispatch"];
     assert_eq!(
         (&dispatch["p50_ms"], &dispatch["p95_ms"]),
-        (&json!(0.002511529411764706), &json!(0.002523764705882353))
+        (&json!(0.0025093529411764704), &json!(0.002523764705882353))
     );
     assert_eq!(dispatch["tiles_per_s"], 12741240.397226907);
     assert_eq!(

@@ -187,7 +187,9 @@ mod tests {
     #[test]
     fn a_copy_that_somebody_writes_over_is_found_out() {
         let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        dirs.each_ref().map(|dir| fs::copy("/bin/true", dir.path().join("prog")).unwrap());
+        for dir in &dirs {
+            fs::copy("/bin/true", dir.path().join("prog")).unwrap();
+        }
         let mut fresh = Fresh::new(&sides(dirs[0].path(), dirs[1].path()));
         let copies = fresh.copies(&mut Random::new(1));
         let original = dirs[0].path().join("prog");

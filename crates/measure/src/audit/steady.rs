@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 const COSTS_KEPT: usize = 8;
 const COSTS_MIN: usize = 4;
 /// Turns that are looked at together, and how many of them must have missed time. If the machine's noise makes half of an honest
-/// worker's turns look so, that is one set of turns in five hundred; at a load of four on two CPUs it was one turn in ten.
+/// worker's turns look so, that is one set of turns in five hundred.
 const TURNS: usize = 16;
 const TURNS_MIN: usize = 14;
 /// The cost of a request varies by less than this in most of them.

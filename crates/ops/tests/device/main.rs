@@ -1,7 +1,6 @@
 //! The ops on a device: right answers, every clock, and what goes wrong on purpose.
 //!
-//! Without a device each test says so and passes. Needs no file of the repository, so the program can be carried to a machine that
-//! has a device: there, NVRTC is looked for as always, and compiled kernels go to a folder for temporary files.
+//! Without a device each test says so and passes. The program needs no file of the repository, so it can be carried to a device.
 #![allow(clippy::unwrap_used)]
 
 mod cheats;
@@ -497,6 +496,5 @@ fn a_write_to_nowhere_is_a_fault_that_costs_the_process() {
         .unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
     assert!(child.status.success(), "{stdout}\n{stderr}");
-    // Without NVRTC the device cannot be opened there, and says so.
     assert!(stdout.contains("the fault was seen") || stderr.contains("skipped: "), "{stdout}\n{stderr}");
 }

@@ -53,7 +53,7 @@ while IFS= read -r line; do
             esac ;;
         run)
             number samples_count; samples=$value; number calls_per_sample; calls=$value
-            list=$time; while [ "$samples" -gt 1 ]; do list=$list,$time; samples=$((samples - 1)); done
+            list=$time; while [ "$samples" -gt 1 ]; do list=$list,$((time + 1)); samples=$((samples - 1)); done
             say "{\"type\":\"samples\",\"workload\":\"scan\",\"calls_per_sample\":$calls,\"elapsed_ns\":[$list]}" ;;
         verify) say '{"type":"verified","workload":"scan","answer":null}' ;;
         release) say '{"type":"released","workload":"scan"}' ;;

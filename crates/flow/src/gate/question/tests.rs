@@ -1,6 +1,5 @@
 use super::*;
 use clap::{Args, FromArgMatches};
-use std::process::Command;
 use tempfile::TempDir;
 
 const BUILT: &str =
@@ -35,7 +34,7 @@ impl Repo {
     }
 
     fn git(&self, arguments: &[&str]) -> String {
-        let mut git = Command::new("git");
+        let mut git = holdpoint_process::command("git");
         git.arg("-C").arg(self.path()).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]);
         git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").args(arguments);
         let output = git.output().unwrap();

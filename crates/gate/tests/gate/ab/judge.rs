@@ -81,7 +81,7 @@ fn units_that_agree_to_the_last_bit_pass_only_if_the_times_could_differ() {
         there
     };
     // A clock of 10 ms beside calls of 50, a sample that was cut to a nanosecond, and one that tells no time.
-    let steps = ["all 40 units give exactly +0.0 %", "its times move in steps of 20.0 %", "cannot be seen"];
+    let steps = ["all 40 units give exactly +0.0 %", "its times move in steps of 40.0 %", "cannot be seen"];
     assert_reason(
         &judge(&[50_000_000, 60_000_000], &[50_000_000, 70_000_000]),
         Verdict::Inconclusive,
