@@ -37,7 +37,7 @@ fn a_faster_head_is_improved() {
     here.compare_scripted("4000 a b", "2000 a b", &QUICK).ends(0).prints(&["improved", "faster"]);
     assert_eq!(here.ab()["verdict"], "improved");
     // How much of it noise leaves to be seen differs; slower it is not.
-    commands(&here, SLOW, FAST, &["--tolerance", "100%"]).ends(0);
+    commands(&here, SLOW, FAST, &["--tolerance", "100%", "--speedup-max", "1000"]).ends(0);
 }
 
 #[test]

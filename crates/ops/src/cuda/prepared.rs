@@ -260,7 +260,9 @@ impl Prepared {
             Look::After => Some(self.look_at_fresh_calls(gpu, how, calls_per_sample)?),
             Look::None | Look::Before => None,
         };
-        before.or(after).map_or(Ok(()), |fresh_ns| self.weigh_fresh_calls(fresh_ns))?;
+        if let Some(fresh_ns) = before.or(after) {
+            self.weigh_fresh_calls(gpu, how, fresh_ns)?;
+        }
         Ok(times)
     }
 

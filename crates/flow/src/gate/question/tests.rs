@@ -1,4 +1,5 @@
 use super::*;
+use clap::Command as Cli;
 use clap::{Args, FromArgMatches};
 use tempfile::TempDir;
 
@@ -53,7 +54,7 @@ impl Repo {
     }
 
     fn choose(&self, suite: &str, flags: &[&str]) -> Result<Question, FlowError> {
-        let command = GateArgs::augment_args(clap::Command::new("gate").no_binary_name(true));
+        let command = GateArgs::augment_args(Cli::new("gate").no_binary_name(true));
         let matches = command.try_get_matches_from(flags).unwrap();
         let args = GateArgs::from_arg_matches(&matches).unwrap();
         let suite = Suite::parse(&format!("schema_version = 1\n{suite}")).unwrap();
