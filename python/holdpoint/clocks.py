@@ -76,8 +76,9 @@ class ThreadWaits:
 def wait_within(booked_ns: int, elapsed_ns: int, beside_ns: int) -> int:
     """The wait that a sample surely has of the one booked while it was taken and, for `beside_ns`, counters were read.
 
-    The kernel likes to take the CPU away at the end of a system call, so most waits lie beside a short sample. What does
-    not fit into the sample is not a wait of its calls."""
+    The kernel likes to take the CPU away at the end of a system call, so most waits lie beside a short sample. What
+    does not fit into the sample is not a wait of its calls.
+    """
     wait_ns = max(0, booked_ns - beside_ns)
     return wait_ns if wait_ns < elapsed_ns else 0
 

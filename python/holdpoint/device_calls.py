@@ -275,7 +275,7 @@ class DeviceCalls:
                 self.block_ns = choose_block_ns(queued_ns, times_ns)
                 return times_ns
             if self.block_ns >= BLOCK_NS_SPLIT and len(intervals) > 1:
-                # Calls of many kernels fill the driver's queue, which then waits for the device, which waits for the host.
+                # Calls of many kernels fill the driver's queue, which waits for the device, which waits for the host.
                 self.queued_max, self.block_ns = len(intervals) // 2, BLOCK_NS_FIRST
                 return self.measure_all(intervals)
             if self.block_ns >= BLOCK_NS_MAX:

@@ -43,8 +43,8 @@ def test_local_functions_and_drawn_inputs_are_compared(binary: str, tmp_path: Pa
         return ([seed] * size,)
 
     verdict = holdpoint.compare(
-        lambda values: [sum(values) for _ in range(50)],
-        lambda values: [sum(values)] * 50,
+        lambda values: [sum(values) for _ in range(5)],
+        lambda values: [sum(values)] * 5,
         inputs=draw,
         artifacts=tmp_path / "kept",
     )

@@ -177,7 +177,7 @@ def test_hooks_of_a_conftest_are_called(pytester: pytest.Pytester, tmp_path: Pat
 def test_a_test_fails_whose_head_is_slower_or_wrong(pytester: pytest.Pytester, binary: str) -> None:
     suite = """
 def many(values):
-    return max(sum(values) for _ in range(50))
+    return max(sum(values) for _ in range(6))
 def test_slower(holdpoint):
     holdpoint.compare(sum, many, inputs=(list(range(300)),))
 def test_faster(holdpoint):
