@@ -43,7 +43,6 @@ def hash_numbers(numbers: list[int], rounds: int) -> int:
 """
 C = """
 #include <stdio.h>
-#include <stdlib.h>
 int main(int count, char **words) {
     volatile unsigned x = 1;
     for (long i = 0, n = atol(words[1]) * 20000; i < n; i++) x = x * 31 + i;
@@ -89,8 +88,8 @@ def files(language: str, rounds: int) -> dict[str, str]:
         return {"perf.toml": suite + GATE, "bench.py": PYTHON_BENCH, "code_under_test.py": PYTHON, "rounds": str(rounds)}
     if language == "c":
         suite = '[build]\ncommand = ["cc", "-O1", "-o", "work", "work.c"]\n'
-        suite += f'[[workload]]\nname = "work"\ncommand = ["./work", "{rounds}"]\n'
-        return {"perf.toml": suite + GATE, "work.c": C}
+        suite += '[[workload]]\nname = "work"\ncommand = ["./work"]\n'
+        return {"perf.toml": suite + GATE, "work.c": f"#define ROUNDS {rounds}\n{C}"}
     if language == "go":
         suite = '[harness]\nkind = "go"\n'
         go_mod = "module words\n\ngo 1.19\n"
