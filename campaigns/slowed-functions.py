@@ -43,11 +43,11 @@ def hash_numbers(numbers: list[int], rounds: int) -> int:
 """
 C = """
 #include <stdio.h>
-int main(int count, char **words) {
+int main(void) {
     volatile unsigned x = 1;
-    for (long i = 0, n = atol(words[1]) * 20000; i < n; i++) x = x * 31 + i;
-    printf("done\\n");
-    return count == 0;
+    for (long i = 0; i < ROUNDS * 20000L; i++) x = x * 31 + i;
+    puts("done");
+    return 0;
 }
 """
 GO = """package words

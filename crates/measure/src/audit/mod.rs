@@ -131,8 +131,9 @@ impl Audit {
         self.is_by_host && self.untimed.wants_other_calls(sample_ns)
     }
 
+    /// Waits for a CPU lengthen work that is not timed as well: only where there were none is less explained than was reported.
     fn explained_ns(&self, request: &AuditedRun<'_>) -> f64 {
-        match self.is_by_host {
+        match self.is_by_host && request.is_clear() {
             true => self.untimed.explained_ns(request.result),
             false => request.result.untimed_ns.unwrap_or(0) as f64,
         }
