@@ -75,7 +75,7 @@ func BenchmarkWork(b *testing.B) {
 NODE = """
 const rounds = Number(require("fs").readFileSync("rounds", "utf8"));
 let x = 1;
-for (let i = 0; i < rounds * 20000; i++) x = (x * 31 + i) % 1000003;
+for (let i = 0; i < rounds * 400000; i++) x = (x * 31 + i) % 1000003;
 console.log("done");
 """
 GATE = f'[gate]\ntolerance = "2%"\nbudget = {BUDGET_S}\n'
