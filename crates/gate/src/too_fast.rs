@@ -6,7 +6,7 @@ use holdpoint_model::Verdict;
 /// few reach ten.
 pub const SPEEDUP_MAX: f64 = 10.0;
 
-/// What to look at where `ratio`, new time over old, is an improvement of `speedup_max` times or more; absent where it is not.
+/// Advice where `ratio`, new time over old, is an improvement of `speedup_max` times or more; absent where it is not.
 pub fn check_this(ratio: f64, speedup_max: Option<f64>, better: &str) -> Option<String> {
     let times = 1.0 / ratio;
     (times >= speedup_max.unwrap_or(SPEEDUP_MAX)).then(|| {

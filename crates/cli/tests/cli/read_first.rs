@@ -1,4 +1,4 @@
-//! What decides is read before any code of the change runs: builds, and workers that list their workloads.
+//! Settings that decide are read before any code of the change runs: builds, and workers that list their workloads.
 
 use crate::common::{Here, Ran, ran};
 use crate::repository::{FAST, SLOW};

@@ -11,7 +11,7 @@ use holdpoint_model::suite::GateSettings;
 use holdpoint_process::git;
 use std::path::Path;
 
-/// What a gate compares with.
+/// The question that a gate asks: against a revision, a baseline or a history.
 pub(super) enum Question {
     Revision(Base),
     History(Location),

@@ -78,7 +78,7 @@ pub struct GateArgs {
 }
 
 impl GateArgs {
-    /// What a comparison side by side reads and writes.
+    /// The files that a comparison side by side reads and writes.
     pub fn files(&self) -> AbFiles {
         AbFiles {
             artifacts: self.artifacts.clone(),

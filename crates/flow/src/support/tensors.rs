@@ -1,4 +1,4 @@
-//! What commands need that exchange tensors with workers: folders for the files, and seeds.
+//! Folders and seeds of commands that exchange tensors with workers.
 
 use crate::error::FlowError;
 use holdpoint_measure::fuzz::Folders;

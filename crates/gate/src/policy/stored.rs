@@ -88,7 +88,7 @@ fn undecided(row: &Row, ratio: f64, keys: &StoredKeys) -> String {
     )
 }
 
-/// What is fast enough on a machine that was less busy than for the baseline is no evidence for the code.
+/// A time that is fast enough on a machine less busy than for the baseline is not evidence for the code.
 fn unless_quieter(row: &Row, ratio: f64, check: Check) -> Check {
     let may_be_the_machines = ratio * BUSIER_TIMES >= 1.0;
     match &row.quieter {

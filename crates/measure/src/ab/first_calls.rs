@@ -6,7 +6,7 @@ use holdpoint_model::protocol::RunResult;
 const COUNT_MIN: u32 = 8;
 /// A first call that takes this many times as long as the timed ones computed what they only looked up. Cold caches explain less.
 const FACTOR: f64 = 8.0;
-/// What caches explain of a difference, however short the calls are.
+/// A difference that caches explain, however short the calls are.
 const COLD_NS: f64 = 20_000.0;
 /// Compared with the other side's factor: data that prepare something at the first call do so on both sides.
 const OTHER_FACTOR: f64 = 4.0;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const STEP_FILES: [&str; 6] =
     ["GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STEP_SUMMARY", "GITHUB_STATE", "RUNNER_TEMP"];
 
-/// What the part that measures reads about the job on GitLab, where a secret can have any name; what it starts does not get these.
+/// Variables about the job that measuring needs on GitLab, where a secret can have any name; what it starts does not get these.
 const OF_JOB: [&str; 6] =
     ["CI", "CI_JOB_URL", "CI_COMMIT_TAG", "CI_COMMIT_REF_NAME", "GITLAB_USER_LOGIN", "GITLAB_CI"];
 
