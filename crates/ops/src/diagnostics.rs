@@ -98,12 +98,12 @@ impl Diagnostics {
         }
     }
 
-    /// Every number in a fixed order, for comparing two reports.
+    /// The numbers in a fixed order, for comparing two reports. Without the histogram's counts: shared code makes them of the
+    /// utilities, and one on the edge of two bins falls into either by a rounding.
     pub fn numbers(&self) -> Vec<f64> {
         let histogram = &self.utility_histogram;
         let mut all = vec![self.mu_last, self.total.used, self.total.budget, self.total.ratio()];
         all.extend([histogram.min, histogram.max, histogram.mean]);
-        all.extend(histogram.counts.map(f64::from));
         all.extend(histogram.bin_edges);
         for level in 0..3 {
             let budget = &self.budgets[level];

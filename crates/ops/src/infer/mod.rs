@@ -114,6 +114,7 @@ impl Cpu for Version {
         let Some(model) = &self.model else { return vec![f64::NAN] };
         let InferOutputs { score, hysteresis_mask, diagnostics, .. } = &model.outputs;
         let mask = hysteresis_mask.iter().map(|&on| f64::from(u8::from(on)));
-        [f64::from(*score)].into_iter().chain(mask).chain(diagnostics.numbers()).collect()
+        let utilities = model.utilities.iter().copied();
+        [f64::from(*score)].into_iter().chain(mask).chain(utilities).chain(diagnostics.numbers()).collect()
     }
 }

@@ -152,12 +152,12 @@ impl Model {
         &self.selected
     }
 
-    /// Sizes of the tiled view.
     /// Fills every output with NaN and forgets the previous frame.
     pub fn poison(&mut self) {
         let outputs = &mut self.outputs;
         outputs.buffers().into_iter().for_each(|buffer| buffer.fill(f32::NAN));
         outputs.score = f32::NAN;
+        self.utilities.fill(f64::NAN);
         outputs.hysteresis_mask.fill(false);
         outputs.diagnostics = Diagnostics::empty();
         outputs.diagnostics.mu_last = f64::NAN;
