@@ -383,6 +383,11 @@ impl Spending {
         self.samples_s / self.samples.max(1.0)
     }
 
+    /// The mean unit; 0 as long as there is none.
+    pub(super) fn unit_s(&self) -> f64 {
+        (self.fixed_s + self.rounds_s) / self.units.max(1.0)
+    }
+
     pub(super) fn cost(&self) -> UnitCost {
         let fixed_s = self.fixed_s / self.units.max(1.0);
         let (round_s, sample_s) = match self.turns {

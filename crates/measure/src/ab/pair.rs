@@ -5,7 +5,7 @@ use super::lane::Lane;
 use super::numbers;
 use super::trouble::{DeviceTurn, Watch, device_trouble};
 use crate::ask::{self, Batch, Requester, Seeds};
-use crate::audit::{Audit, LOOK_EVERY};
+use crate::audit::{Audit, look_chance};
 use crate::pace::{rest_after, samples_at_limit};
 use crate::slot::Slot;
 use crate::worker::{self, Coming, Commands, Copies, Place, Prepared, Worker, WorkerError};
@@ -127,7 +127,8 @@ impl<'a> Pair<'a> {
         // Other inputs in every unit, the same on both sides.
         let draw = random.bits();
         // The plan's seed may be known to what is measured.
-        let is_look_due = RandomState::new().hash_one(()).is_multiple_of(LOOK_EVERY);
+        let drawn = RandomState::new().hash_one(()) as f64 / u64::MAX as f64;
+        let is_look_due = drawn < look_chance(lane.spending.unit_s());
         lane.audits.iter_mut().for_each(|audit| audit.begin_process(is_look_due));
         for side in side_order(random) {
             let (spec, suite) = (lane.specs[side], self.sides.pair()[side]);

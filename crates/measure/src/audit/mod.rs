@@ -6,7 +6,8 @@
 //! [`DOUBTS_MAX`] doubtful looks, with none in its favour between them, and most looks since then doubtful, are a contradiction.
 //! Turns that are too short for that are judged together (`steady`).
 //!
-//! Trust is earned in every process: one process in [`LOOK_EVERY`], drawn by the system's randomness, is looked at again.
+//! Trust is earned in every process: one process in [`LOOK_EVERY`], drawn by the system's randomness, is looked at again; fewer where
+//! units are so short that looks would take more than [`LOOK_SHARE`] of the time.
 
 mod steady;
 mod untimed;
@@ -44,8 +45,12 @@ const CLEAR_SHARE: f64 = 0.15;
 /// ([`holdpoint_model::ab::CALM_LEFT`]) have.
 const WAIT_NS: f64 = 1_000_000.0;
 const WAIT_SHARE: f64 = 0.01;
-/// One process in so many is looked at again. A look takes about 25 ms for both sides, a unit at least 50.
-pub(crate) const LOOK_EVERY: u64 = 8;
+/// One process in so many is looked at again.
+const LOOK_EVERY: f64 = 8.0;
+/// Looks take no more than this share of the time.
+const LOOK_SHARE: f64 = 0.05;
+/// A look at both sides, with its requests for one sample and its untimed calls.
+const LOOK_S: f64 = 2.5 * CLOSE_LOOK_NS as f64 / 1e9;
 /// Turns of at least so many samples are judged together: shorter ones differ little from a request for one sample.
 const STEADY_SAMPLES: usize = 4;
 
@@ -228,6 +233,11 @@ impl Audit {
     }
 }
 
+/// The chance that a process is looked at again, where units take so long.
+pub(crate) fn look_chance(unit_s: f64) -> f64 {
+    (LOOK_SHARE * unit_s / LOOK_S).min(1.0 / LOOK_EVERY)
+}
+
 impl Overhead {
     fn least(self, other: Option<Self>) -> Self {
         let Some(other) = other else { return self };
@@ -389,6 +399,12 @@ mod tests {
         audit.check(&AuditedRun { result: &honest, seen: seen(20, 0) }).unwrap();
         assert!(!audit.is_trusted(), "a doubt takes as many looks as at first");
         assert!(accuse(&mut audit, &lies, seen(20, 0)).is_some());
+    }
+
+    #[test]
+    fn looks_take_a_small_share_of_short_units_and_a_process_in_eight_of_long_ones() {
+        assert!((look_chance(0.005) - 0.01).abs() < 1e-12, "25 ms in every hundredth unit of 5 ms");
+        assert_eq!((look_chance(0.5), look_chance(0.0)), (0.125, 0.0));
     }
 
     #[test]
