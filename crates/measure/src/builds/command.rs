@@ -1,14 +1,16 @@
 //! Runs a build command in its own process group, with a time limit and a log.
 
 use super::error::BuildError;
+use super::wall::Wall;
 use crate::jobs::{self, Job};
 use holdpoint_model::limits::{STDERR_LINES_KEPT, clean_text};
 use holdpoint_model::suite::BuildSpec;
 use holdpoint_process::git::INHERITED;
-use std::ffi::OsString;
+use rustix::fs::{Access, access};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -35,6 +37,7 @@ pub(super) struct BuildJob<'a> {
     pub(super) what: String,
     pub(super) dir: &'a Path,
     pub(super) log: &'a Path,
+    pub(super) wall: Wall<'a>,
 }
 
 pub(crate) enum End {
@@ -67,8 +70,12 @@ impl BuildJob<'_> {
     }
 
     fn command(&self, program: &str, build: &BuildSpec, log: &File) -> io::Result<Command> {
-        let mut command = holdpoint_process::measured(resolve_program(self.dir, program));
-        command.args(build.command.iter().skip(1)).current_dir(self.dir);
+        let program = resolve_program(self.dir, program);
+        // One that is not there is named by the system, and not by the shell behind the wall.
+        let before = if is_there(&program) { self.wall.words(self.dir) } else { None };
+        let words: Vec<OsString> = before.into_iter().flatten().chain([program]).collect();
+        let mut command = holdpoint_process::measured(&words[0]);
+        command.args(&words[1..]).args(build.command.iter().skip(1)).current_dir(self.dir);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
         // They name other folders; with a common target folder, all revisions would share one build.
         for name in ["PWD", "OLDPWD", "CARGO_TARGET_DIR"].iter().chain(&INHERITED) {
@@ -76,6 +83,16 @@ impl BuildJob<'_> {
         }
         Ok(command)
     }
+}
+
+/// Whether there is such a program, by its path or on the `PATH`.
+fn is_there(program: &OsStr) -> bool {
+    let is_program = |path: PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    if Path::new(program).is_absolute() {
+        return is_program(program.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| is_program(folder.join(program)))
 }
 
 /// Waits for a process that leads a group, and kills it if it takes too long or prints too much. Nothing it started is

@@ -15,6 +15,7 @@ mod git;
 mod inventory;
 mod listing;
 mod same;
+mod wall;
 
 pub use cache::KEPT_MAX;
 pub use command::resolve_program;
@@ -37,6 +38,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use wall::Wall;
 
 #[derive(Debug)]
 pub struct Builds {
@@ -264,7 +266,8 @@ impl Builds {
         let dir = self.folder_in(self.root());
         if let Some(build) = build {
             let log = self.cache.root.join("in-place.log");
-            BuildJob { what: "the work tree".to_owned(), dir: &dir, log: &log }.run(build)?;
+            let wall = Wall { cache: &self.cache.root, own: None };
+            BuildJob { what: "the work tree".to_owned(), dir: &dir, log: &log, wall }.run(build)?;
         }
         let seconds = start.elapsed().as_secs_f64();
         Ok(Built { dir, cached: false, seconds, inventory: None, note: None })
@@ -407,7 +410,8 @@ impl Builds {
             detail: format!("{}, the folder of the suite: {error}", self.folder.display()),
         })?;
         if let Some(build) = order.build {
-            BuildJob { what: format!("commit {commit}"), dir: &dir, log: &entry.log }.run(build)?;
+            let wall = Wall { cache: &self.cache.root, own: Some(&entry.dir) };
+            BuildJob { what: format!("commit {commit}"), dir: &dir, log: &entry.log, wall }.run(build)?;
         }
         entry.mark(&order.marker())
     }
