@@ -40,7 +40,7 @@ pub(super) fn run(
     artifacts::clear(&args.artifacts, Writer::Gate)?;
     let report = run::measure(&measured, watch);
     sealing.write_json(&file(artifacts::REPORT), &report)?;
-    let series = series_of(known, &report)?;
+    let series = series_of(&known, &report)?;
     let mut judgement = judge_history(&Current::from(&report), &levels(&series));
     rules.waivers.apply(&mut judgement);
     sealing.write_json(&file(artifacts::COMPARISON), &judgement)?;
@@ -52,7 +52,7 @@ pub(super) fn run(
     let [report] = reports;
     let unsealed = sealing.seal(&run::origins("gate", &measured, &report))?;
     if needs_second_look(&judgement)
-        && let Some(revision) = last_good(args, suite, &series, &report)
+        && let Some(revision) = last_good(args, suite, &known, &report)
     {
         watch.progress(&format!("in doubt by its history; comparing side by side with {revision}"));
         let sides = || against(args, suite.clone(), Base::named(&revision), rules, watch);
@@ -91,25 +91,25 @@ fn read_series(store: &mut dyn Store, suite: &Suite) -> Result<BTreeMap<String, 
 }
 
 /// Those of them that a run adds to, by the name of the metric.
-fn series_of(
-    mut known: BTreeMap<String, Series>,
+fn series_of<'a>(
+    known: &'a BTreeMap<String, Series>,
     report: &Report,
-) -> Result<BTreeMap<String, Series>, FlowError> {
+) -> Result<BTreeMap<String, &'a Series>, FlowError> {
     let record = RunRecord::report(report).map_err(|error| FlowError::Input(error.to_string()))?;
-    let named = |point: &NewPoint| Some((point.key.metric_name(), known.remove(&series_id(&point.key))?));
+    let named = |point: &NewPoint| Some((point.key.metric_name(), known.get(&series_id(&point.key))?));
     Ok(record.points.iter().filter_map(named).collect())
 }
 
-fn levels(series: &BTreeMap<String, Series>) -> BTreeMap<String, HistoryLevel> {
-    let level = |(name, series): (&String, &Series)| Some((name.clone(), level_of(&Track::from(series))?));
+fn levels(series: &BTreeMap<String, &Series>) -> BTreeMap<String, HistoryLevel> {
+    let level = |(name, series): (&String, &&Series)| Some((name.clone(), level_of(&Track::from(*series))?));
     series.iter().filter_map(level).collect()
 }
 
-/// The revision to compare with: the one that is named, or the newest clean one that passed, where revisions can be built.
+/// The revision to compare with: the one that is named, or the last good one, where revisions can be built.
 fn last_good(
     args: &GateArgs,
     suite: &Suite,
-    series: &BTreeMap<String, Series>,
+    known: &BTreeMap<String, Series>,
     report: &Report,
 ) -> Option<String> {
     if let Some(revision) = &args.last_good {
@@ -119,5 +119,5 @@ fn last_good(
         return None;
     }
     let here = report.revision.as_ref().map(|revision| revision.commit.as_str());
-    last_good_of(series.values(), here)
+    last_good_of(known.values(), here)
 }

@@ -6,10 +6,10 @@ use crate::judge::status_of;
 use holdpoint_model::trend::UNJUDGED;
 use holdpoint_model::{
     Changes, Effect, HistoryLevel, LevelChange, Point, RunPlace, SCHEMA_VERSION, Series, SeriesChanges,
-    Track, Tracks, Verdict,
+    Taken, Timestamp, Track, Tracks, Verdict,
 };
 use holdpoint_stats::changes::{self, Change};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// Whether the rule of `gate --history` is replayed over each series as well.
@@ -63,22 +63,46 @@ pub fn level_of(track: &Track) -> Option<HistoryLevel> {
     rule.level()
 }
 
-/// The newest revision without changes of its own that passed in one of the series and in all that judged it, other than this one.
-pub fn last_good_of<'a>(series: impl Iterator<Item = &'a Series>, here: Option<&str>) -> Option<String> {
-    let revision = |point: &'a Point| {
-        let revision = point.revision.as_ref().filter(|revision| !revision.dirty)?;
-        let has_passed = matches!(point.verdict, Some(Verdict::Pass | Verdict::Improved));
-        (has_passed && Some(revision.commit.as_str()) != here).then_some((point.at, &revision.commit))
-    };
-    let points: Vec<&Point> = series.flat_map(|series| &series.points).collect();
-    let doubtful: BTreeSet<&str> = points
-        .iter()
-        .filter(|point| point.verdict.is_some_and(|verdict| verdict > Verdict::Pass))
-        .filter_map(|point| Some(point.revision.as_ref()?.commit.as_str()))
-        .collect();
-    let passed = points.into_iter().filter_map(revision);
-    let good = passed.filter(|(_, commit)| !doubtful.contains(commit.as_str()));
-    good.max_by_key(|(at, _)| *at).map(|(_, commit)| commit.clone())
+/// The revision that a run in doubt is compared with, other than the run's own and without changes of its own: the newest of which every
+/// metric that was judged passed, by the side-by-side comparison where there was one. Where none has, as in a history too noisy to judge a
+/// run alone, the oldest that is not known to be worse: slowdowns too small to be seen from run to run then add up.
+pub fn last_good_of<'a>(
+    series: impl Iterator<Item = &'a Series> + Clone,
+    here: Option<&str>,
+) -> Option<String> {
+    let mut revisions = BTreeMap::<&str, Revision<'_>>::new();
+    for taken in [Taken::Alone, Taken::SideBySide] {
+        for series in series.clone().filter(|series| series.key.taken == taken) {
+            for point in &series.points {
+                let clean = point.revision.as_ref().filter(|revision| !revision.dirty);
+                let Some(commit) = clean.map(|revision| revision.commit.as_str()) else { continue };
+                let known =
+                    revisions.entry(commit).or_insert(Revision { at: point.at, verdicts: BTreeMap::new() });
+                known.at = known.at.max(point.at);
+                let metric = (series.key.workload.as_str(), series.key.metric.as_str());
+                known.verdicts.extend(point.verdict.map(|verdict| (metric, verdict)));
+            }
+        }
+    }
+    revisions.retain(|commit, _| Some(*commit) != here);
+    let passed = revisions.iter().filter(|(_, revision)| revision.worst() <= Some(Verdict::Pass));
+    let newest =
+        passed.filter(|(_, revision)| revision.worst().is_some()).max_by_key(|(_, revision)| revision.at);
+    let open = revisions.iter().filter(|(_, revision)| revision.worst() <= Some(Verdict::Inconclusive));
+    let (commit, _) = newest.or_else(|| open.min_by_key(|(_, revision)| revision.at))?;
+    Some((*commit).to_owned())
+}
+
+/// The verdicts that a revision got, by workload and metric.
+struct Revision<'a> {
+    at: Timestamp,
+    verdicts: BTreeMap<(&'a str, &'a str), Verdict>,
+}
+
+impl Revision<'_> {
+    fn worst(&self) -> Option<Verdict> {
+        self.verdicts.values().copied().max()
+    }
 }
 
 /// The status of a point as a trend has it.

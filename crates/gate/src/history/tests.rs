@@ -265,50 +265,70 @@ fn a_change_on_one_machine_is_the_machines_and_a_new_kernel_is_named() {
     );
 }
 
-#[test]
-fn the_last_good_revision_is_the_newest_clean_one_that_passed() {
-    let point = |at: i64, commit: &str, dirty: bool, verdict: Option<Verdict>| Point {
-        at: Timestamp::from_millis(at).unwrap(),
-        revision: Some(Revision { commit: commit.to_owned(), dirty }),
+fn series_taken(taken: Taken, points: &[(i64, &str, Option<Verdict>)]) -> Series {
+    let point = |(at, commit, verdict): &(i64, &str, Option<Verdict>)| Point {
+        at: Timestamp::from_millis(*at).unwrap(),
+        revision: Some(Revision { commit: commit.replace('*', ""), dirty: commit.contains('*') }),
         value: 1.0,
         interval: None,
         samples_count: 0,
         run: RunHash([0; 32]),
         versions: 0,
-        verdict,
+        verdict: *verdict,
     };
-    let points = vec![
-        point(1, "old", false, Some(Verdict::Pass)),
-        point(2, "good", false, Some(Verdict::Improved)),
-        point(3, "edited", true, Some(Verdict::Pass)),
-        point(4, "slow", false, Some(Verdict::Regressed)),
-        point(5, "unjudged", false, None),
-        point(6, "here", false, Some(Verdict::Pass)),
-    ];
-    let status: Vec<&str> = points.iter().map(trend_status).collect();
-    assert_eq!(status, ["pass", "pass", "pass", "fail", "unjudged", "pass"]);
     let key = SeriesKey {
         suite: "s".to_owned(),
         workload: "w".to_owned(),
         metric: "p50_ms".to_owned(),
         identity: None,
         machine: None,
-        taken: Taken::Alone,
+        taken,
     };
-    let series = Series {
+    Series {
         id: String::new(),
         key,
         machine: String::new(),
         better: Better::Lower,
-        points,
+        points: points.iter().map(point).collect(),
         versions: Vec::new(),
         accepted: Vec::new(),
-    };
+    }
+}
+
+#[test]
+fn the_last_good_revision_is_the_newest_clean_one_that_passed() {
+    let points = [
+        (1, "old", Some(Verdict::Pass)),
+        (2, "good", Some(Verdict::Improved)),
+        (3, "edited*", Some(Verdict::Pass)),
+        (4, "slow", Some(Verdict::Regressed)),
+        (5, "unjudged", None),
+        (6, "here", Some(Verdict::Pass)),
+    ];
+    let series = series_taken(Taken::Alone, &points);
+    let status: Vec<&str> = series.points.iter().map(trend_status).collect();
+    assert_eq!(status, ["pass", "pass", "pass", "fail", "unjudged", "pass"]);
     assert_eq!(last_good_of([&series].into_iter(), Some("here")).as_deref(), Some("good"));
     assert_eq!(last_good_of([&series].into_iter(), None).as_deref(), Some("here"));
     assert_eq!(last_good_of(std::iter::empty(), None), None);
     // What another metric left open at that revision is not good.
-    let open = vec![point(2, "good", false, Some(Verdict::Inconclusive))];
-    let other = Series { points: open, ..series.clone() };
+    let mut other = series_taken(Taken::Alone, &[(2, "good", Some(Verdict::Inconclusive))]);
+    other.key.metric = "p95_ms".to_owned();
     assert_eq!(last_good_of([&series, &other].into_iter(), Some("here")).as_deref(), Some("old"));
+}
+
+#[test]
+fn a_history_too_noisy_to_pass_a_run_begins_with_its_oldest_revision() {
+    let open = Some(Verdict::Inconclusive);
+    let points =
+        [(1, "slow", Some(Verdict::Regressed)), (2, "first", None), (3, "second", open), (4, "here", open)];
+    let alone = series_taken(Taken::Alone, &points);
+    assert_eq!(last_good_of([&alone].into_iter(), Some("here")).as_deref(), Some("first"));
+    // What a run alone left open, the comparison side by side decided.
+    let beside = series_taken(Taken::SideBySide, &[(3, "second", Some(Verdict::Pass))]);
+    assert_eq!(last_good_of([&beside, &alone].into_iter(), Some("here")).as_deref(), Some("second"));
+    let beside = series_taken(Taken::SideBySide, &[(3, "second", Some(Verdict::Regressed))]);
+    assert_eq!(last_good_of([&alone, &beside].into_iter(), Some("here")).as_deref(), Some("first"));
+    let edited = series_taken(Taken::Alone, &[(1, "edited*", None)]);
+    assert_eq!(last_good_of([&edited].into_iter(), None), None, "it cannot be built again");
 }
