@@ -41,7 +41,7 @@ def duration(ms: float) -> str:
 
 
 def percent(share: float, digits: int = 1, sign: str = "") -> str:
-    return f"{share * 100:{sign}.{digits}f} %"
+    return f"{round(share * 100, digits) + 0.0:{sign}.{digits}f} %"
 
 
 def runs(**names: str) -> list[Row]:
@@ -66,7 +66,8 @@ def calibrations(*names: str) -> list[Row]:
             link(name, name.removesuffix(".json")), d["suite"],
             "unchanged" if unchanged else f"{percent(d['inject'], 0)} slower", str(d["trials"]),
             str(d["false_alarms"]) if unchanged else "–",
-            "–" if unchanged else f"{d['detected']} of {d['comparisons']}", f"{d['inconclusive']} of {d['comparisons']}",
+            "–" if unchanged else f"{d['detected']} of {d['comparisons']}",
+            f"{d['inconclusive']} of {d['comparisons']}",
             f"{d['suite_seconds']:.1f}" if "suite_seconds" in d else "–", f"{d['seconds']:.1f}",
         ])  # fmt: skip
     return rows
@@ -140,7 +141,8 @@ def fp8() -> list[Row]:
 
 
 def torch_times() -> list[Row]:
-    rows = [["call", "one call", "torch's events", "nvbench", "graph of", "time", "torch's events", "nvbench", "host a sample"]]
+    others = ["torch's events", "nvbench"]
+    rows = [["call", "one call", *others, "graph of", "time", *others, "host a sample"]]
     for d in read("torch-nvbench-times.json"):
         one = [percent(d[f"{by}_single_us"] / d["single_us"] - 1, 1, "+") for by in ("events", "nvbench")]
         graph = [percent(d[f"{by}_graph_us"] / d["graph_us"] - 1, 1, "+") for by in ("events", "nvbench")]
@@ -159,15 +161,18 @@ def bugs() -> list[Row]:
     return [["planted", *heads]] + [[f"`{bug}`", *cells] for bug, cells in found.items()]
 
 
+GPU = [f"calibration-gpu-{n}.json" for n in ("once", "8", "19", "15", "16", "20")]
+FAST = [f"calibration-{n}.json" for n in ("unchanged", "unchanged-2", "2-percent")]
+POWER = [f"calibration-gpu-power{n}.json" for n in ("", "-2", "-3", "-2-percent")]
 RIGHT = [f"fuzz-right-{by}-{dtype}.json" for by in ("example", "builtin") for dtype in ("f16", "bf16", "f32")]
 OTHERS = ("ff_path-f16", "fused_pack_op_unpack-f16", "fusion_gate-f16", "rms_norm-bf16", "tile_ssm")
 TABLES: dict[str, Callable[[], list[Row]]] = {
     "gpu-runs": lambda: runs(run_1="gpu.json", run_2="gpu-2.json", run_3="gpu-3.json"),
     "torch-runs": lambda: runs(**{f"run_{i}": f"gpu-torch-{i}.json" for i in (1, 2, 3)}),
     "tile-ssm": lambda: runs(before="tile-ssm-before.json", after="tile-ssm-after.json"),
-    "gpu-calibrations": lambda: calibrations(*(f"calibration-gpu-{n}.json" for n in ("once", "8", "19", "15", "16", "20"))),
-    "fast-calibrations": lambda: calibrations(*(f"calibration-{n}.json" for n in ("unchanged", "unchanged-2", "2-percent"))),
-    "power-calibrations": lambda: calibrations(*(f"calibration-gpu-power{n}.json" for n in ("", "-2", "-3", "-2-percent"))),
+    "gpu-calibrations": lambda: calibrations(*GPU),
+    "fast-calibrations": lambda: calibrations(*FAST),
+    "power-calibrations": lambda: calibrations(*POWER),
     "torch-calibrations": lambda: calibrations(*(f"torch-unchanged-{n}.json" for n in (1, 2, 3, 4))),
     "fuzz-right": lambda: fuzzing(*RIGHT, "fuzz-right-builtin-e4m3.json"),
     "fuzz-others": lambda: fuzzing(*(f"fuzz-{name}.json" for name in OTHERS)),
