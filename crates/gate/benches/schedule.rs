@@ -1,6 +1,6 @@
 //! Units planned from the noise beside units of a fixed plan: error rates and time to a verdict.
 //!
-//! `cargo bench -p holdpoint-gate --bench schedule` prints a table of docs/simulation.md, "Schedules", for synthetic noise; with
+//! `cargo bench -p holdpoint-gate --bench schedule` prints a table of docs/results/simulation.md for synthetic noise; with
 //! `-- FILE…`, each an `ab.json` of unchanged code, the one for recorded noise. Time is simulated: what processes, rounds and
 //! samples cost.
 

@@ -113,7 +113,7 @@ fn an_honest_worker_in_python_passes_every_op() {
     all_pass(&here, &["--cases", "39", "--dtype", "f32,f16"], 2);
 }
 
-/// The campaign of docs/fuzz.md, which takes the better part of an hour:
+/// The campaign of docs/results/fuzz.md, which takes the better part of an hour:
 /// `cargo test -p holdpoint --test cli -- --ignored --nocapture five_thousand`.
 #[test]
 #[ignore = "takes the better part of an hour"]

@@ -40,7 +40,7 @@ fn a_baseline_is_drawn_with_its_runs() {
 #[test]
 fn commits_lead_to_the_repository_that_is_named_and_to_no_other() {
     let here = Here::new();
-    let report = data("../../../../docs/h200/ceilings-gpu.json");
+    let report = data("../../../../docs/results/h200/ceilings-gpu.json");
     let url = "https://git.example.org/o/n";
     here.run(&["report", &report, "--html", "p.html", "--repository", url]).ends(0);
     assert!(here.read("p.html").contains("<a href=\"https://git.example.org/o/n/commit/"));

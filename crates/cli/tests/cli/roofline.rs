@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Reports of one H200.
 fn docs(name: &str) -> String {
-    format!("{}/../../docs/h200/{name}", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/../../docs/results/h200/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Puts ceilings where those of the H200 are kept, measured at this time.

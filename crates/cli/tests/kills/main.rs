@@ -420,7 +420,7 @@ fn killed_sanitizers_leave_nothing() {
 #[test]
 fn killed_rooflines_leave_nothing() {
     let [report, ceilings] = ["gpu.json", "ceilings-gpu.json"]
-        .map(|name| format!("{}/../../docs/h200/{name}", env!("CARGO_MANIFEST_DIR")));
+        .map(|name| format!("{}/../../docs/results/h200/{name}", env!("CARGO_MANIFEST_DIR")));
     survives(&Here::new(), &["roofline", &report, "--ceilings", &ceilings, "-o", "out/roofline.svg"]);
 }
 

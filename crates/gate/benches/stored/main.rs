@@ -1,7 +1,7 @@
 //! How often a gate against a stored baseline calls unchanged code slower, on synthetic noise, and how often it passes slower code, on
 //! recorded noise.
 //!
-//! `cargo bench -p holdpoint-gate --bench stored` prints the tables of METHODOLOGY.md, "Against a stored baseline".
+//! `cargo bench -p holdpoint-gate --bench stored` prints the tables of docs/results/stored-baselines.md.
 
 #![allow(clippy::print_stdout)]
 

@@ -256,7 +256,7 @@ fn the_table_agrees_with_itself() {
 
 #[test]
 fn ceilings_measured_on_an_h200_lie_between_half_of_its_data_sheet_and_a_tenth_above_it() {
-    let text = include_str!("../../../../docs/h200/ceilings-gpu.json");
+    let text = include_str!("../../../../docs/results/h200/ceilings-gpu.json");
     let report: Report = serde_json::from_str(text).expect("a report");
     let ceilings = ceilings_from(&report).expect("ceilings");
     let peaks = public_peaks(&ceilings.device).expect("an H200 is in the table");

@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 const PLAIN: Style = Style { color: false, width: Some(120), ascii: false };
 
 fn read(name: &str) -> Report {
-    let path = format!("{}/../../docs/h200/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../docs/results/h200/{name}", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("a report")
 }
 
