@@ -198,6 +198,22 @@ def test_work_on_another_stream_is_a_bad_time(left_ns: list[int], is_refused: bo
     assert len(calls) == 20 * (looks[0] // 2)
 
 
+def test_work_elsewhere_that_waits_for_the_timed_stream_shows_behind_a_block() -> None:
+    """While nothing blocks the device, it is nearly done when the timed stream is."""
+    device, now_ns, is_blocked = ScriptedDevice(), [0], [False]
+
+    def block(ns: int) -> None:
+        is_blocked[0] = ns >= 0
+
+    def wait() -> None:
+        now_ns[0] += 10**6 if is_blocked[0] else 20_000
+        is_blocked[0] = False
+
+    device.block, device.synchronize = block, wait  # type: ignore[method-assign]
+    with pytest.raises(BadTimeError, match=r"1000 µs after 20 calls"):
+        check_streams_are_joined(device, lambda: None, 1300.0, lambda: now_ns[0])
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int8", "uint8", "complex64"])
 def test_answers_are_marked_by_values_of_their_type(device: ScriptedDevice, dtype: str) -> None:
     kept = numpy.ones(3, dtype=dtype)
