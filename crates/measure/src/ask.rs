@@ -27,8 +27,8 @@ const LONG_NS: u64 = 10_000_000;
 const SCALED_NS: u64 = 10_000;
 /// Close looks at a worker take about this long at most, unless one alone takes longer.
 const LOOKS_NS_MAX: u64 = 2_000_000_000;
-/// Most close looks at a worker. On a machine that is busy in every one of them nothing can be seen, and the worker is
-/// believed.
+/// Most close looks at a worker. On a machine that is busy in every one of them, the worker is believed unless most of them
+/// contradict it.
 const LOOKS_MAX: u32 = 24;
 /// The kernel may count CPU time in steps of its clock.
 const TICK_NS: u128 = 20_000_000;
@@ -176,11 +176,18 @@ impl Requester<'_, '_> {
         for _ in 0..looks_max {
             let wants_other_calls = self.audit.wants_other_calls(sample_ns.saturating_mul(longer));
             let calls_per_sample = calls_per_sample.saturating_mul(if wants_other_calls { 2 } else { 1 });
-            let (one, seen) = self.request(1, calls_per_sample)?;
-            if let Some(seen) = seen {
-                self.audit.set_cost(&AuditedRun { result: &one, seen });
+            let (one, seen_one) = self.request(1, calls_per_sample)?;
+            let one_seen = seen_one.map(|seen| AuditedRun { result: &one, seen });
+            if let Some(one) = &one_seen {
+                self.audit.set_cost(one);
             }
-            let several = self.run(samples_count, calls_per_sample)?;
+            let (several, seen) = self.request(samples_count, calls_per_sample)?;
+            match (&one_seen, seen) {
+                (Some(one), Some(seen)) => {
+                    self.audit.check_look(one, &AuditedRun { result: &several, seen })?
+                }
+                _ => self.audit.check_physics(&several)?,
+            }
             self.audit.learn_untimed(&one, &several);
             if self.audit.is_trusted() && !self.audit.wants_other_calls(sample_ns.saturating_mul(longer)) {
                 break;

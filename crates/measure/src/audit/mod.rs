@@ -12,7 +12,7 @@
 mod steady;
 mod untimed;
 
-use self::steady::Steady;
+use self::steady::{Missed, Steady};
 use self::untimed::Untimed;
 use crate::physics;
 use crate::schedstat::Observation;
@@ -84,6 +84,8 @@ pub(crate) struct Audit {
     /// Whether the present process is to be looked at once more.
     is_look_due: bool,
     steady: Steady,
+    /// The looks that missed time, waits for a CPU included.
+    looks: Missed,
     untimed: Untimed,
     /// Whether times are the host's: what a device's worker does between samples may grow with their calls.
     pub(crate) is_by_host: bool,
@@ -148,6 +150,25 @@ impl Audit {
         self.trust_count >= TRUSTED_FROM
     }
 
+    /// Checks a look: a request for one sample and one for several.
+    pub(crate) fn check_look(
+        &mut self,
+        one: &AuditedRun<'_>,
+        several: &AuditedRun<'_>,
+    ) -> Result<(), WorkerError> {
+        self.check(several)?;
+        // Waits for a CPU are not taken off here: they may lie in the samples, and then they are reported. Both requests have the same
+        // waits besides their samples, those of waking up.
+        let [cost_ns, besides_ns] =
+            [one, several].map(|request| request.besides_samples(0.0, self.explained_ns(request)).wall_ns);
+        let (samples, reported_ns) = (several.result.elapsed_ns.len(), several.reported().wall_ns);
+        let is_missed = is_too_much(besides_ns - cost_ns, reported_ns, samples, cost_ns, UNSEEN_NS);
+        if !self.is_by_host || !self.looks.add(is_missed) {
+            return Ok(());
+        }
+        Err(WorkerError::new(FailureCause::BadTime, missed(reported_ns, besides_ns)))
+    }
+
     /// Checks a request. Fails when too many in a row contradict what is seen from outside.
     pub(crate) fn check(&mut self, request: &AuditedRun<'_>) -> Result<(), WorkerError> {
         self.check_physics(request.result)?;
@@ -182,13 +203,7 @@ impl Audit {
         {
             return Ok(());
         }
-        let detail = format!(
-            "the worker reported {} for its samples, and {} passed besides them, in most of its turns far more than in a request for \
-             one sample",
-            millis(reported_ns),
-            millis(besides_ns)
-        );
-        Err(WorkerError::new(FailureCause::BadTime, detail))
+        Err(WorkerError::new(FailureCause::BadTime, missed(reported_ns, besides_ns)))
     }
 
     /// Fails when the machine cannot be that fast.
@@ -301,6 +316,15 @@ impl AuditedRun<'_> {
             )
         })
     }
+}
+
+/// Time that most of several requests missed.
+fn missed(reported_ns: f64, besides_ns: f64) -> String {
+    format!(
+        "the worker reported {} for its samples, and {} passed besides them, most of the time far more than in a request for one sample",
+        millis(reported_ns),
+        millis(besides_ns)
+    )
 }
 
 fn millis(ns: f64) -> String {
@@ -452,6 +476,30 @@ mod tests {
         let seen = seen_waiting(50_000_000, 50_000_000);
         let caught = (0..100).find_map(|_| audit.check(&AuditedRun { result: &lies, seen }).err());
         assert!(caught.is_some(), "a worker that begins to lie there is caught");
+    }
+
+    #[test]
+    fn a_clock_that_misses_half_is_caught_on_a_machine_that_is_busy_in_every_look() {
+        // Of two processes on a CPU each waits as long as it runs, in its samples and before its first one.
+        let request = |samples: usize, share: f64, wake_ns: u64| {
+            let result = result(samples, 2.0 * share);
+            let worker = SchedStat {
+                cpu_ns: 1_000_000 * (samples as u64 + 1),
+                wait_ns: 1_000_000 * samples as u64 + wake_ns,
+            };
+            let wall_ns = 2_000_000 * samples as u64 + 1_000_000 + wake_ns;
+            (result, Observation { wall_ns, worker: Some(worker), own_wait_ns: 0 })
+        };
+        let is_caught = |share: f64| {
+            let mut audit = Audit { is_by_host: true, ..Audit::default() };
+            (0..24).any(|at| {
+                let (one, seen_one) = request(1, share, at * 7 % 5 * 1_000_000);
+                let (several, seen) = request(20, share, at * 3 % 5 * 1_000_000);
+                let one = AuditedRun { result: &one, seen: seen_one };
+                audit.check_look(&one, &AuditedRun { result: &several, seen }).is_err()
+            })
+        };
+        assert!(!is_caught(1.0) && is_caught(0.5) && is_caught(0.1));
     }
 
     #[test]

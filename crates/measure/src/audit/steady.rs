@@ -14,10 +14,24 @@ const TURNS_MIN: usize = 14;
 /// The cost of a request varies by less than this in most of them.
 const UNSEEN_NS: f64 = 1e5;
 
+/// Whether each of the last turns missed time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Missed(VecDeque<bool>);
+
+impl Missed {
+    /// Adds a turn; whether by now most have missed time, as this one has.
+    pub(super) fn add(&mut self, is_missed: bool) -> bool {
+        keep(&mut self.0, is_missed, TURNS);
+        is_missed
+            && self.0.len() == TURNS
+            && self.0.iter().filter(|is_missed| **is_missed).count() >= TURNS_MIN
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steady {
     costs_ns: VecDeque<f64>,
-    missed: VecDeque<bool>,
+    missed: Missed,
 }
 
 impl Steady {
@@ -31,10 +45,7 @@ impl Steady {
         let known = Some(self.costs_ns.make_contiguous()).filter(|costs| costs.len() >= COSTS_MIN);
         let Some(cost_ns) = known.and_then(|costs| stats::median(costs)) else { return false };
         let is_missed = is_too_much(besides_ns - cost_ns, reported_ns, samples, cost_ns, UNSEEN_NS);
-        keep(&mut self.missed, is_missed, TURNS);
-        is_missed
-            && self.missed.len() == TURNS
-            && self.missed.iter().filter(|is_missed| **is_missed).count() >= TURNS_MIN
+        self.missed.add(is_missed)
     }
 }
 
