@@ -3,8 +3,8 @@
 use crate::constants;
 use holdpoint_model::{
     AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Document, Envelope, FuzzFile,
-    FuzzReport, Judgement, Profile, ProfileComparison, ReleasePolicy, ReplayManifest, ReplayVerification,
-    Report, Roofline, SanitizeReport, Seal, Series, SignOff, Statement, Suite, Trend, Tuning, Waivers,
+    FuzzReport, Profile, ProfileComparison, ReleasePolicy, ReplayManifest, ReplayVerification, Report,
+    Roofline, SanitizeReport, Seal, Series, SignOff, Stated, Statement, Suite, Trend, Tuning, Waivers,
     caps::RuntimeCaps, notice::Notice, notify::NotifyConfig, protocol,
 };
 use schemars::{JsonSchema, Schema, schema_for};
@@ -48,7 +48,7 @@ fn files(root: &Path) -> Vec<(String, String)> {
     let mut files = vec![
         document::<Report>("report"),
         document::<Baseline>("baseline"),
-        document::<Judgement>("comparison"),
+        document::<Stated>("comparison"),
         schema::<Trend>("trend"),
         schema::<Vec<Series>>("series"),
         document::<AbReport>("ab"),

@@ -17,6 +17,10 @@ pub fn check(root: &Path) -> Vec<String> {
         if name.ends_with(".rs") {
             problems.extend(rust_problems(&name, &text));
         }
+        if makes_verdicts(&name, &text) {
+            problems
+                .push(format!("{name}: verdicts are made in crates/gate only; take those of a Judgement"));
+        }
         if name.ends_with(".md") {
             problems.extend(dead_links(&path, &name, &text));
         }
@@ -37,9 +41,6 @@ fn rust_problems(name: &str, text: &str) -> Vec<String> {
     if starts_program_itself(name, text) {
         problems.push(format!("{name}: Command::new hands our secrets on; use holdpoint_process::command"));
     }
-    if makes_verdict(name, text) {
-        problems.push(format!("{name}: verdicts are made in crates/gate only; take the judgement's"));
-    }
     let markers = ["TODO", "FIXME", "XXX", "todo!(", "unimplemented!("];
     for (index, line) in text.lines().enumerate() {
         if let Some(marker) = markers.iter().find(|marker| line.contains(**marker))
@@ -58,20 +59,14 @@ fn starts_program_itself(name: &str, text: &str) -> bool {
     is_source && name != "crates/process/src/lib.rs" && text.contains("Command::new(")
 }
 
-/// Crates that may show a verdict and must not make one.
-const VERDICT_READERS: [&str; 5] = ["measure", "render", "flow", "cli", "ci"];
-/// How a verdict is made: put into a field, given back, or combined with another. A test of a verdict (`==`, a pattern, a list to look it up
-/// in) has none of these before its name.
-const VERDICT_MAKERS: [&str; 9] =
-    ["verdict: ", "verdict = ", "=> ", "Some(", "Ok(", "return ", "max(", "min(", "unwrap_or("];
+/// Crates that may show a verdict and cannot make one: a `Judgement` is made by `holdpoint-gate`, and these do not depend on it.
+const VERDICT_READERS: [&str; 8] = ["measure", "render", "cli", "ci", "interop", "history", "model", "stats"];
 
-/// Whether a source file of a crate that must not decide makes a verdict of its own. Its own tests may.
-fn makes_verdict(name: &str, text: &str) -> bool {
-    let is_reader =
-        VERDICT_READERS.iter().any(|crate_name| name.starts_with(&format!("crates/{crate_name}/src/")));
-    let code = text.split("#[cfg(test)]").next().unwrap_or(text);
-    let is_made = |(at, _): (usize, &str)| VERDICT_MAKERS.iter().any(|maker| code[..at].ends_with(maker));
-    is_reader && code.match_indices("Verdict::").any(is_made)
+/// A manifest that lets one of these crates make verdicts. Their tests may.
+fn makes_verdicts(name: &str, text: &str) -> bool {
+    let is_reader = VERDICT_READERS.iter().any(|reader| name == format!("crates/{reader}/Cargo.toml"));
+    let sections = text.split("\n[").filter(|section| section.starts_with("dependencies"));
+    is_reader && sections.flat_map(str::lines).any(|line| line.starts_with("holdpoint-gate"))
 }
 
 /// Relative links that lead nowhere.
@@ -106,20 +101,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_is_made_by_one_crate_only() {
-        for made in [
-            "Check { verdict: Verdict::Pass }",
-            "check.verdict = Verdict::Broken;",
-            "Some(_) => Verdict::Skipped,",
-            "worst.max(Verdict::Inconclusive)",
-        ] {
-            assert!(makes_verdict("crates/render/src/notice.rs", made), "{made}");
-            assert!(!makes_verdict("crates/gate/src/judge.rs", made), "{made}");
-            assert!(!makes_verdict("crates/render/src/a.rs", &format!("#[cfg(test)]\n{made}")), "{made}");
-        }
-        for read in ["verdict == Verdict::Pass", "Verdict::Pass => Ink::Calm", "&[Verdict::Regressed]"] {
-            assert!(!makes_verdict("crates/cli/src/lib.rs", read), "{read}");
-        }
+    fn a_crate_that_shows_verdicts_does_not_depend_on_the_one_that_makes_them() {
+        let text = "[package]\n[dependencies]\nholdpoint-gate.workspace = true\n[dev-dependencies]\n";
+        assert!(makes_verdicts("crates/render/Cargo.toml", text));
+        assert!(!makes_verdicts("crates/flow/Cargo.toml", text));
+        let in_tests = text.replace("dependencies", "dev-dependencies");
+        assert!(!makes_verdicts("crates/render/Cargo.toml", &in_tests));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::folder::find_file;
 use holdpoint_gate::Evidence;
 pub use holdpoint_gate::rejudge::{Doubt, Rejudged, edited, edited_report, rejudge};
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{AbReport, Basis, Current, Date, Judgement, Report, Revision, document};
+use holdpoint_model::{AbReport, Basis, Current, Date, Report, Revision, Stated, document};
 use holdpoint_store::{REPORTS_MAX, report_name};
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const AB: &str = "ab.json";
 
 /// Judges a judgement again by the samples in `dir`, all of `commit` where one is given; and the names of their files.
 pub fn rejudge_beside(
-    stated: &Judgement,
+    stated: &Stated,
     dir: &Path,
     commit: Option<&str>,
     day: Option<Date>,

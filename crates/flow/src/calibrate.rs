@@ -9,11 +9,11 @@ use crate::options::CalibrateArgs;
 use crate::support::artifacts;
 use crate::support::suites;
 use holdpoint_gate::calibrate::Trials;
-use holdpoint_gate::{HasExitCode, Policy};
+use holdpoint_gate::{HasExitCode, Judgement, Policy};
 use holdpoint_measure::ab::Sides;
 use holdpoint_measure::builds::{Builds, Built};
 use holdpoint_measure::{advice, machine};
-use holdpoint_model::{AbPlan, Calibration, Check, Judgement, Side, Suite, Verdict, WorkloadSpec};
+use holdpoint_model::{AbPlan, Calibration, Check, Side, Suite, Verdict, WorkloadSpec};
 use std::path::Path;
 use std::time::Instant;
 

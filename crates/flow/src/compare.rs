@@ -6,10 +6,12 @@ use crate::error::FlowError;
 use crate::options::{CompareArgs, PolicyArgs};
 use crate::support::waivers::InForce;
 use holdpoint_gate::ab::{judge_sides, recorded_policy};
-use holdpoint_gate::{HasExitCode, Policy, compare_reports_disjoint_ci, judge_run, set_tolerances};
+use holdpoint_gate::{
+    HasExitCode, Judgement, Policy, compare_reports_disjoint_ci, judge_run, set_tolerances,
+};
 use holdpoint_measure::clock;
 use holdpoint_model::suite::GateSettings;
-use holdpoint_model::{AbReport, Current, FileError, Judgement, Kind, Report, Trend};
+use holdpoint_model::{AbReport, Current, FileError, Kind, Report, Trend};
 use holdpoint_store::StoreError;
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! A judgement with its samples.
 
-use holdpoint_model::{AbReport, Judgement, Report, Source};
+use holdpoint_gate::Judgement;
+use holdpoint_model::{AbReport, Report, Source};
 use holdpoint_render::Judged;
 
 /// A judgement, and the samples it was made of as far as they are at hand.

@@ -12,11 +12,11 @@ use crate::support::imports;
 use crate::support::links;
 use crate::trend::{self, ShownHistory};
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge, rejudge_beside};
-use holdpoint_gate::Evidence;
 use holdpoint_gate::ab::judge_recorded;
+use holdpoint_gate::{Evidence, Judgement};
 use holdpoint_interop::apex::ApexGpuReport;
 use holdpoint_model::document::AnyDocument;
-use holdpoint_model::{AbReport, Bisection, Calibration, Current, ExitCode, Judgement, Report, json};
+use holdpoint_model::{AbReport, Bisection, Calibration, Current, ExitCode, Report, Stated, json};
 use holdpoint_render::{forms, html, json_for_terminal, markdown, svg};
 use holdpoint_store::StoreError;
 use std::path::Path;
@@ -87,7 +87,7 @@ pub fn run(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowErro
     };
     match document {
         AnyDocument::Report(report) => run_report(args, *report, &[], watch),
-        AnyDocument::Ab(_) | AnyDocument::Judgement(_) => run_judgement(args, watch),
+        AnyDocument::Ab(_) | AnyDocument::Comparison(_) => run_judgement(args, watch),
         AnyDocument::Calibration(calibration) => {
             let page = markdown::calibration(&calibration).into();
             show(args, Document::Calibration(calibration), &page, None, watch)
@@ -136,7 +136,7 @@ impl Loaded {
                 let evidence = Ok(Some(Evidence::Sides(sides.clone())));
                 Ok(Self { rejudged: rejudge(&judgement, evidence, None), sides: Some(*sides), report: None })
             }
-            AnyDocument::Judgement(stated) => Ok(Self {
+            AnyDocument::Comparison(stated) => Ok(Self {
                 rejudged: artifacts::rejudge_file(&stated, path),
                 sides: holdpoint_store::read_document::<AbReport>(&beside(artifacts::AB))
                     .ok()
@@ -189,18 +189,18 @@ fn run_report(
     watch: &dyn Watch,
 ) -> Result<Done<Shown>, FlowError> {
     let stated =
-        args.comparison.as_ref().map(|path| holdpoint_store::read_document::<Judgement>(path)).transpose()?;
+        args.comparison.as_ref().map(|path| holdpoint_store::read_document::<Stated>(path)).transpose()?;
     let rejudged = stated.map(|stated| rejudge_with(&stated, &report, args));
     let problem = rejudged.as_ref().and_then(Problem::new);
     let judgement: Option<Judgement> = rejudged.map(|rejudged| rejudged.judgement);
-    let mut page = Page::from(markdown::report(&report, judgement.as_ref()));
+    let mut page = Page::from(markdown::report(&report, judgement.as_deref()));
     page.appendix = markdown::remarks(notes);
     add_roofline(&mut page, args, &report)?;
     show(args, Document::Report(Box::new(JudgedReport { report, judgement })), &page, problem, watch)
 }
 
 /// The comparison judged again: by the runs beside it, or by this one where there are none.
-fn rejudge_with(stated: &Judgement, report: &Report, args: &ReportArgs) -> Rejudged {
+fn rejudge_with(stated: &Stated, report: &Report, args: &ReportArgs) -> Rejudged {
     let dir = args.comparison.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
     let day = artifacts::day_of(stated.timestamp_utc.as_deref());
     let (beside, names) = rejudge_beside(stated, dir, None, day);
@@ -340,7 +340,7 @@ fn show(
 /// The page of a document that has one of its own.
 fn page_html(document: &Document, extras: &html::Extras<'_>) -> Option<String> {
     match document {
-        Document::Report(judged) => Some(html::report(&judged.report, judged.judgement.as_ref(), extras)),
+        Document::Report(judged) => Some(html::report(&judged.report, judged.judgement.as_deref(), extras)),
         Document::Decided(decided) => html::judgement(decided.judged(), extras),
         Document::Calibration(calibration) => Some(html::calibration(calibration, extras)),
         Document::Bisection(bisection) => Some(html::bisection(bisection, extras)),

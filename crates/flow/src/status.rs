@@ -7,7 +7,7 @@ use crate::support::artifacts;
 use crate::support::suites::{self, OWN_FILE};
 use holdpoint_evidence::rejudge::Rejudged;
 use holdpoint_measure::machine::machine_for;
-use holdpoint_model::{Calibration, ExitCode, Judgement, Suite, Verdict};
+use holdpoint_model::{Calibration, ExitCode, Stated, Suite, Verdict};
 use holdpoint_store::StoreError;
 use serde::Serialize;
 use std::path::Path;
@@ -49,7 +49,7 @@ pub fn run() -> Result<Done<Status>, FlowError> {
     let calibration =
         read_if_there(&path(".holdpoint/calibration"), holdpoint_store::read_document::<Calibration>)?;
     let last_file = Path::new("artifacts").join(artifacts::COMPARISON);
-    let stated = read_if_there(&last_file, holdpoint_store::read_document::<Judgement>)?;
+    let stated = read_if_there(&last_file, holdpoint_store::read_document::<Stated>)?;
     let stated = stated.filter(|judgement| judgement.suite == suite.name);
     // A file may say anything; its samples say what it is.
     let last = stated.map(|stated| artifacts::rejudge_file(&stated, &last_file));

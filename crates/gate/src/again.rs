@@ -2,8 +2,8 @@
 
 use crate::ab::{SidesError, judge_sides};
 use crate::history::judge_history;
-use crate::{Policy, confirm, judge_run};
-use holdpoint_model::{AbReport, Basis, Current, Judgement};
+use crate::{Judgement, Policy, confirm, judge_run};
+use holdpoint_model::{AbReport, Basis, Current, Stated};
 
 /// The samples that a judgement was made of.
 #[derive(Clone, Debug)]
@@ -25,13 +25,13 @@ pub enum AgainError {
     Sides(#[from] SidesError),
 }
 
-/// Judges the samples again by the judgement's own basis, before any waiver.
-pub fn judge_again(judgement: &Judgement, evidence: &Evidence) -> Result<Judgement, AgainError> {
+/// Judges the samples again by the file's own basis, before any waiver.
+pub fn judge_again(stated: &Stated, evidence: &Evidence) -> Result<Judgement, AgainError> {
     let policy = |threshold_pct| {
-        Policy::from_name(&judgement.policy, threshold_pct)
-            .ok_or_else(|| AgainError::Policy(judgement.policy.clone()))
+        Policy::from_name(&stated.policy, threshold_pct)
+            .ok_or_else(|| AgainError::Policy(stated.policy.clone()))
     };
-    match (judgement.basis.as_ref().ok_or(AgainError::Basis)?, evidence) {
+    match (stated.basis.as_ref().ok_or(AgainError::Basis)?, evidence) {
         (Basis::Baseline(basis), Evidence::Runs(runs)) => {
             let policy = policy(basis.threshold_pct)?;
             let current = match runs.as_slice() {

@@ -1,6 +1,6 @@
 //! The steps of a search for a slow commit: where their line lies, what they found, whether more are wanted.
 
-use holdpoint_model::{Bisection, Judgement, StepOutcome, Verdict};
+use holdpoint_model::{Bisection, Stated, StepOutcome, Verdict};
 
 /// Half of a change, in logarithms and to a hundredth of a percent: commits that are unchanged and commits that have all
 /// of it are equally far from there.
@@ -12,12 +12,12 @@ pub fn half_of_change(ratio: f64) -> f64 {
 pub fn is_search_finished(bisection: &Bisection) -> bool {
     let is_nothing_slower =
         bisection.steps.first().is_some_and(|step| step.outcome == StepOutcome::NotSlower);
-    let is_decided = |judgement: &Judgement| judgement.verdict != Verdict::Inconclusive;
+    let is_decided = |judgement: &Stated| judgement.verdict != Verdict::Inconclusive;
     is_nothing_slower || bisection.judgement.as_ref().is_some_and(is_decided)
 }
 
 /// The outcome of comparing a commit with the good one.
-pub fn bisect_step(judgement: &Judgement) -> StepOutcome {
+pub fn bisect_step(judgement: &Stated) -> StepOutcome {
     match judgement.verdict {
         Verdict::Improved | Verdict::Pass => StepOutcome::NotSlower,
         Verdict::Skipped | Verdict::Inconclusive => StepOutcome::Undecided,

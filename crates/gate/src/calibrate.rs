@@ -1,9 +1,10 @@
 //! Calibration: error rates on a machine, from comparing code with itself many times.
 
+use crate::Judgement;
 use holdpoint_model::ab::Ended;
 use holdpoint_model::calibration::{TrialUnit, Visible};
 use holdpoint_model::{
-    AbReport, AbWorkload, Calibrated, Calibration, Check, Judgement, Machine, SCHEMA_VERSION, Verdict,
+    AbReport, AbWorkload, Calibrated, Calibration, Check, Machine, SCHEMA_VERSION, Verdict,
 };
 use holdpoint_stats as stats;
 use holdpoint_stats::classic::binomial_upper;
@@ -173,22 +174,28 @@ fn busy_share<'t>(trials: impl Iterator<Item = &'t Trial>, seconds: f64) -> Opti
     (!busy.is_empty() && seconds > 0.0).then(|| (busy.iter().sum::<f64>() / seconds).min(1.0))
 }
 
+/// The units of a trial: whether the pair of processes was fresh, and x.
+fn fresh_units(units: &[TrialUnit]) -> impl Iterator<Item = (bool, f64)> {
+    let before = std::iter::once(None).chain(units.iter().map(|unit| Some(unit.process)));
+    units.iter().zip(before).map(|(unit, before)| (before != Some(unit.process), unit.x))
+}
+
 /// Slowdowns that would have been found, and the time needed, given the noise of all trials together.
 fn visible(trials: &[Trial], plan: Plan) -> Vec<Visible> {
-    let xs: Vec<f64> = trials.iter().flat_map(|trial| trial.units.iter().map(|unit| unit.x)).collect();
+    let units: Vec<(bool, f64)> = trials.iter().flat_map(|trial| fresh_units(&trial.units)).collect();
     let spent_s: f64 = trials.iter().map(|trial| trial.seconds).sum();
-    let unit_s = spent_s / xs.len().max(1) as f64;
+    let unit_s = spent_s / units.len().max(1) as f64;
     let of = |seconds: f64| {
         let units_count = (seconds / unit_s) as usize;
-        if xs.is_empty() || units_count == 0 || units_count > xs.len() {
+        if units.is_empty() || units_count == 0 || units_count > units.len() {
             return None;
         }
-        let seen: Vec<f64> = xs
+        let seen: Vec<f64> = units
             .chunks_exact(units_count)
             .take(STRETCHES_MAX)
             .filter_map(|stretch| {
                 let mut evidence = Sequential::new(plan).ok()?;
-                stretch.iter().for_each(|x| _ = evidence.push(*x));
+                stretch.iter().for_each(|(is_fresh, x)| _ = evidence.push_from(*is_fresh, *x));
                 evidence.smallest_visible_slowdown()
             })
             .collect();

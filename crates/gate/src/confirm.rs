@@ -3,7 +3,8 @@
 //! The baseline is a median over processes; a single process that was unlucky must not be held against it. Only a
 //! run that is slower than allowed is made again, so a pass costs one run, and the outcome of every run counts.
 
-use holdpoint_model::{CheckStatus, Current, Judgement, Verdict};
+use crate::Judgement;
+use holdpoint_model::{CheckStatus, Current, Verdict};
 use holdpoint_stats as stats;
 
 /// Whether running again could change the verdict: something was slower than allowed, and nothing is worse.

@@ -1,6 +1,7 @@
 //! The verdict over a folder of evidence: a judgement, the gate's exit code as workflows keep it, and problems with the files.
 
-use holdpoint_model::{ExitCode, Judgement, Verdict};
+use crate::Judgement;
+use holdpoint_model::{ExitCode, Verdict};
 
 /// An exit code takes three digits, a word for none of them a few letters.
 const CHARS_MAX: usize = 16;

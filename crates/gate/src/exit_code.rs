@@ -1,12 +1,12 @@
 //! The exit code of each document that a command leaves.
 
-use crate::{Policy, bisect_step};
+use crate::{Judgement, Policy, bisect_step};
 use holdpoint_model::fuzz::{FuzzedKernel, Replayed};
 use holdpoint_model::roofline::{Bottleneck, Placement};
 use holdpoint_model::{
-    Bisection, Calibration, ExitCode, FindingKind, FuzzReport, Judgement, Profile, ProfileOutcome,
-    ReplayManifest, ReplayVerification, Report, Roofline, RunStatus, SanitizeOutcome, SanitizeReport,
-    StepOutcome, TuneOutcome, Tuning, Verdict,
+    Bisection, Calibration, ExitCode, FindingKind, FuzzReport, Profile, ProfileOutcome, ReplayManifest,
+    ReplayVerification, Report, Roofline, RunStatus, SanitizeOutcome, SanitizeReport, Stated, StepOutcome,
+    TuneOutcome, Tuning, Verdict,
 };
 
 /// How a command ends that leaves this document.
@@ -145,7 +145,7 @@ impl HasExitCode for ReplayVerification {
 /// found if it is slower than the one before it.
 impl HasExitCode for Bisection {
     fn exit_code(&self) -> ExitCode {
-        let is_slower = |judgement: &Judgement| bisect_step(judgement) == StepOutcome::Slower;
+        let is_slower = |judgement: &Stated| bisect_step(judgement) == StepOutcome::Slower;
         let is_confirmed = self.judgement.as_ref().is_some_and(is_slower);
         match self.steps.first().map(|step| step.outcome) {
             None | Some(StepOutcome::NotSlower) => ExitCode::Skipped,

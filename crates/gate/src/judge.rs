@@ -1,13 +1,13 @@
 //! Decides, by a named policy, what the facts amount to.
 
-use crate::Policy;
 use crate::compare::{Comparison, Found, Row, compare};
 use crate::tolerance::{self, TOLERANCE};
+use crate::{Judgement, Policy};
 use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::suite::GateSettings;
 use holdpoint_model::waiver::Limit;
 use holdpoint_model::{
-    Allow, Baseline, BaselineBasis, Basis, Check, CheckStatus, Current, Judgement, SCHEMA_VERSION,
+    Allow, Baseline, BaselineBasis, Basis, Check, CheckStatus, Current, SCHEMA_VERSION, Stated,
     ThresholdKeys, Verdict,
 };
 
@@ -18,10 +18,9 @@ pub fn judge_run(current: &Current, baseline: &Baseline, allow: Allow, policy: P
         _ => None,
     };
     let basis = BaselineBasis { baseline: baseline.clone(), allow, threshold_pct };
-    Judgement {
-        basis: Some(Basis::Baseline(Box::new(basis))),
-        ..judge(&compare(current, baseline, allow), policy)
-    }
+    let mut judgement = judge(&compare(current, baseline, allow), policy);
+    judgement.edit().basis = Some(Basis::Baseline(Box::new(basis)));
+    judgement
 }
 
 /// A baseline with the tolerances that are asked for: by a flag, else the suite, else its own; under the policy `stored` the usual one
@@ -46,7 +45,7 @@ pub fn set_tolerances(
 /// Judges every metric and the run as a whole. The worst verdict speaks for the whole.
 pub fn judge(comparison: &Comparison, policy: Policy) -> Judgement {
     let mut judgement = judge_by(comparison, policy.name(), |row| policy.check(row));
-    judgement.notes.extend(policy.notes(comparison));
+    judgement.edit().notes.extend(policy.notes(comparison));
     judgement
 }
 
@@ -63,7 +62,7 @@ pub(crate) fn judge_by(
         let skipped = checks.iter_mut().filter(|check| check.status == CheckStatus::Skipped);
         skipped.for_each(|check| check.status = CheckStatus::Missing);
     }
-    Judgement {
+    Judgement::new(Stated {
         schema_version: SCHEMA_VERSION,
         suite: comparison.suite.clone(),
         status: overall_status(&checks).to_owned(),
@@ -80,7 +79,7 @@ pub(crate) fn judge_by(
         checks,
         basis: None,
         sides: None,
-    }
+    })
 }
 
 /// The worst verdict of all checks. Nothing judged is nothing known: missing is never good.

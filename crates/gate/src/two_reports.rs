@@ -1,12 +1,13 @@
 //! The policy `disjoint-ci` for two reports that hold their samples.
 
+use crate::Judgement;
 use crate::compare::{Row, compare};
 use crate::judge::{self, judge_by, row_check};
 use crate::policy::{Policy, disjoint_ci};
 use holdpoint_model::baseline::DEFAULT_RATIO;
 use holdpoint_model::{
-    Allow, Baseline, BaselineMetric, Check, Current, Judgement, MetricValue, Outcome, Report, SCHEMA_VERSION,
-    Samples, Unmeasured, Verdict,
+    Allow, Baseline, BaselineMetric, Check, Current, MetricValue, Outcome, Report, SCHEMA_VERSION, Samples,
+    Unmeasured, Verdict,
 };
 
 /// Judges each workload of `baseline` by its samples and those of `current`, with rounds as blocks. Each has one check, named

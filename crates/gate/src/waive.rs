@@ -4,12 +4,14 @@
 //! measured change is held against the limit, not the end of its interval: a comparison stops once it is decided, long before its
 //! interval is narrow. Which day it is, the caller says.
 
+use crate::Judgement;
 use crate::judge::{overall_status, overall_verdict, status_of};
 use crate::waivers::{is_about, used};
-use holdpoint_model::{CheckStatus, Date, Judgement, UsedWaiver, Verdict, Waiver, WaiverState, Waivers};
+use holdpoint_model::{CheckStatus, Date, UsedWaiver, Verdict, Waiver, WaiverState, Waivers};
 
 /// Waives what may be waived in a judged run, and says of every waiver that has expired.
 pub fn waive(judgement: &mut Judgement, waivers: &Waivers, today: Date) {
+    let judgement = judgement.edit();
     for check in &mut judgement.checks {
         let is_slower = check.verdict == Verdict::Regressed && check.status == CheckStatus::Fail;
         let Some(change) = check.regression_ratio.filter(|_| is_slower) else { continue };

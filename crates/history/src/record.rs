@@ -5,8 +5,8 @@ use holdpoint_model::history::{RATIO_SUFFIX, versions};
 use holdpoint_model::metric::{Better, METRIC_TIME};
 use holdpoint_model::report::METRICS;
 use holdpoint_model::{
-    AbReport, AbWorkload, Check, Judgement, Kind, Machine, Measured, Outcome, Report, Revision, RunHash,
-    SeriesKey, Taken, Timestamp, Trend, Verdict, Versions,
+    AbReport, AbWorkload, Check, Kind, Machine, Measured, Outcome, Report, Revision, RunHash, SeriesKey,
+    Stated, Taken, Timestamp, Trend, Verdict, Versions,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -80,7 +80,7 @@ impl RunRecord {
     }
 
     /// Two sides: head's level and the ratio, of every metric that was compared. The judgement is the gate's on this very file.
-    pub fn sides(ab: &AbReport, judgement: &Judgement) -> Result<Self, FileError> {
+    pub fn sides(ab: &AbReport, judgement: &Stated) -> Result<Self, FileError> {
         let mut record = Self::new(Kind::Ab, ab, &ab.suite, &ab.timestamp_utc)?;
         record.revision = ab.head.revision.clone();
         record.machine = ab.machine.clone();
@@ -96,7 +96,7 @@ impl RunRecord {
     }
 
     /// A comparison: its verdicts. The points come with the samples that it judged, `report.json` or `ab.json`.
-    pub fn comparison(judgement: &Judgement) -> Result<Self, FileError> {
+    pub fn comparison(judgement: &Stated) -> Result<Self, FileError> {
         let Some(timestamp_utc) = &judgement.timestamp_utc else {
             return value_error("timestamp_utc".to_owned(), "is missing, so its run cannot be found");
         };

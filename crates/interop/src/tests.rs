@@ -1,5 +1,5 @@
 use super::*;
-use holdpoint_model::{Judgement, SCHEMA_VERSION, Trend};
+use holdpoint_model::{SCHEMA_VERSION, Stated, Trend};
 use std::collections::BTreeMap;
 
 fn current(text: &str) -> Result<Current, FileError> {
@@ -22,7 +22,7 @@ fn every_schema_version_ever_written_stays_readable() {
         assert!(!report.benchmarks.is_empty());
         let baseline = baseline(&data(&format!("baseline-v{version}.json"))).unwrap();
         assert!(baseline.machine.is_some() && !baseline.metrics.is_empty());
-        let comparison = document::read::<Judgement>(&data(&format!("comparison-v{version}.json"))).unwrap();
+        let comparison = document::read::<Stated>(&data(&format!("comparison-v{version}.json"))).unwrap();
         assert!(!comparison.checks.is_empty());
         let trend = document::read::<Trend>(&data(&format!("trend-v{version}.json"))).unwrap();
         assert_eq!(trend.total_metrics, trend.metrics.len());

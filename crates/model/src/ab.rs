@@ -287,6 +287,10 @@ pub struct AbEvidence {
     /// What a decision takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed: Option<NeededEvidence>,
+    /// After each unit the shares of what it takes to call head slower, not slower and faster. Made with the judgement and not kept in
+    /// files: it follows from the samples.
+    #[serde(skip)]
+    pub growth: Vec<[f64; 3]>,
     /// Evidence that head is slower than the tolerance: unchanged code reaches E with a probability of 1/E.
     pub e_slower: f64,
     /// Evidence that head is not slower than the tolerance.

@@ -1,7 +1,7 @@
 //! The search for the commit that slowed a workload, `bisect.json`.
 
 use crate::ab::AbReport;
-use crate::judgement::Judgement;
+use crate::judgement::Stated;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ pub struct Bisection {
     pub evidence: Option<AbReport>,
     /// The judgement of these samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judgement: Option<Judgement>,
+    pub judgement: Option<Stated>,
     /// Remarks for the reader, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -78,7 +78,7 @@ impl CheckStatus {
 /// The judged comparison of a run with its baseline, or of two sides that were measured together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "comparison")]
-pub struct Judgement {
+pub struct Stated {
     pub schema_version: u32,
     pub suite: String,
     /// The originals' word: `pass` when every check passed, else `fail`.

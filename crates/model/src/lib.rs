@@ -64,8 +64,8 @@ pub use history::{
     Acceptance, Point, RunHash, Series, SeriesFilter, SeriesKey, SeriesSummary, Taken, Versions,
 };
 pub use judgement::{
-    Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, Judgement, MetricKeys, PairedKeys,
-    Source, ThresholdKeys, Verdict,
+    Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, MetricKeys, PairedKeys, Source, Stated,
+    ThresholdKeys, Verdict,
 };
 pub use machine::{Advice, Machine, MachineState, Revision, Toolchain};
 pub use profile::{

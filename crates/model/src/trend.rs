@@ -1,7 +1,7 @@
 //! One point of a suite's history: the originals' normalised schema, and the revision beside it.
 
 use crate::current::{Current, MetricValue};
-use crate::judgement::Judgement;
+use crate::judgement::Stated;
 use crate::machine::Revision;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct TrendMetric {
 
 impl Trend {
     /// The trend point of a judged run that began at `timestamp_utc`.
-    pub fn new(judgement: &Judgement, timestamp_utc: &str) -> Self {
+    pub fn new(judgement: &Stated, timestamp_utc: &str) -> Self {
         let mut metrics: Vec<TrendMetric> = judgement
             .checks
             .iter()

@@ -6,12 +6,12 @@ use crate::{text, units};
 use holdpoint_model::ab::SideFailure;
 use holdpoint_model::judgement::{EVIDENCE_METRIC, STATUS_METRIC};
 use holdpoint_model::{
-    AbPlan, AbReport, Check, Judgement, Machine, Report, Revision, Source, Toolchain, Verdict,
+    AbPlan, AbReport, Check, Machine, Report, Revision, Source, Stated, Toolchain, Verdict,
 };
 
 #[derive(Clone, Copy, Debug)]
 pub struct Judged<'a> {
-    pub judgement: &'a Judgement,
+    pub judgement: &'a Stated,
     pub source: Option<Source<'a>>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Row<'a> {
 }
 
 impl<'a> Judged<'a> {
-    pub fn new(judgement: &'a Judgement, source: Option<Source<'a>>) -> Self {
+    pub fn new(judgement: &'a Stated, source: Option<Source<'a>>) -> Self {
         Self { judgement, source }
     }
 

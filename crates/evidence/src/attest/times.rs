@@ -14,7 +14,7 @@ use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{TIMER_HOST, TIMER_PROCESS};
 use holdpoint_model::waiver::UsedWaiver;
 use holdpoint_model::{
-    AbPlan, AbReport, BaselineBasis, Identity, Judgement, Machine, Report, Revision, Verdict,
+    AbPlan, AbReport, BaselineBasis, Identity, Machine, Report, Revision, Stated, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ fn with_revisions(
 }
 
 /// Reads a judgement, and judges it again from the samples beside it where they are there.
-pub(super) fn judgement(j: &Judgement, path: &str, release: Release<'_>) -> FileVerdict {
+pub(super) fn judgement(j: &Stated, path: &str, release: Release<'_>) -> FileVerdict {
     let baseline = j.basis.as_ref().and_then(|basis| basis.baseline());
     let metrics = baseline.iter().flat_map(|basis| basis.baseline.metrics.values());
     let of_metrics = metrics.filter_map(|metric| metric.identity.as_ref());
@@ -77,7 +77,7 @@ pub(super) fn judgement(j: &Judgement, path: &str, release: Release<'_>) -> File
     with_revisions(rejudge(j, path, release), on_device, &base, j.revision.as_ref())
 }
 
-fn rejudge(j: &Judgement, path: &str, release: Release<'_>) -> Result<FileVerdict, Problem> {
+fn rejudge(j: &Stated, path: &str, release: Release<'_>) -> Result<FileVerdict, Problem> {
     if j.sides.as_ref().is_some_and(|sides| !sides.finished) {
         return Ok(FileVerdict::new(GateStatus::Pending, format!("{}: not finished", j.suite)));
     }
@@ -104,7 +104,7 @@ fn rejudge(j: &Judgement, path: &str, release: Release<'_>) -> Result<FileVerdic
     Ok(FileVerdict { rests_on, ..FileVerdict::new(status, detail) })
 }
 
-fn describe_run(j: &Judgement) -> String {
+fn describe_run(j: &Stated) -> String {
     let metrics = j.checks.iter().filter(|check| check.metric != STATUS_METRIC).count();
     let mut detail =
         format!("{}: {}, {}, policy {}", j.suite, j.verdict.as_str(), plural(metrics, "metric"), j.policy);
@@ -122,7 +122,7 @@ fn describe_run(j: &Judgement) -> String {
     detail
 }
 
-fn describe_sides(j: &Judgement) -> String {
+fn describe_sides(j: &Stated) -> String {
     let workloads = plural(j.checks.len(), "workload");
     let mut detail =
         format!("{}: {}, {workloads} side by side, policy {}", j.suite, j.verdict.as_str(), j.policy);

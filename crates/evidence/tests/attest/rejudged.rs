@@ -4,7 +4,7 @@ use super::edited::Sides;
 use super::edited::side_by_side;
 use super::gated;
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge_beside};
-use holdpoint_model::{Date, Judgement, Verdict, document};
+use holdpoint_model::{Date, Stated, Verdict, document};
 use serde_json::{Value, json};
 
 /// A run of 1.8 ms where 1.5 ms are allowed, edited, and judged again.
@@ -12,7 +12,7 @@ fn run(edit: impl FnOnce(&mut Value)) -> Rejudged {
     let dir = tempfile::tempdir().unwrap();
     let mut value = gated(dir.path(), 1.8);
     edit(&mut value);
-    let said = document::read::<Judgement>(&value.to_string()).unwrap();
+    let said = document::read::<Stated>(&value.to_string()).unwrap();
     let (rejudged, names) = rejudge_beside(&said, dir.path(), None, Date::parse("2026-01-02"));
     assert_eq!(names, ["report.json"]);
     rejudged
@@ -23,7 +23,7 @@ fn sides(ratio: f64, edit: impl FnOnce(&mut Sides)) -> Rejudged {
     let mut sides = side_by_side(ratio);
     edit(&mut sides);
     sides.write(dir.path());
-    let said = document::read::<Judgement>(&sides.judgement.to_string()).unwrap();
+    let said = document::read::<Stated>(&sides.judgement.to_string()).unwrap();
     rejudge_beside(&said, dir.path(), None, Date::parse("2026-01-02")).0
 }
 
@@ -84,7 +84,7 @@ fn what_cannot_be_judged_again_is_no_pass() {
         if why == "not beside it" {
             std::fs::remove_file(dir.path().join("report.json")).unwrap();
         }
-        let said = document::read::<Judgement>(&value.to_string()).unwrap();
+        let said = document::read::<Stated>(&value.to_string()).unwrap();
         let rejudged = rejudge_beside(&said, dir.path(), None, None).0;
         assert_eq!((said.verdict, rejudged.judgement.verdict), (Verdict::Pass, Verdict::Inconclusive));
         let problem = rejudged.problem().unwrap();

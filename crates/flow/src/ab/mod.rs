@@ -15,8 +15,8 @@ use crate::support::rules::Rules;
 use crate::support::sealing::{Origins, Sealing};
 use crate::support::suites;
 use compare::Comparison;
-use holdpoint_gate::{HasExitCode, Policy};
-use holdpoint_model::{Judgement, Source, Verdict};
+use holdpoint_gate::{HasExitCode, Judgement, Policy};
+use holdpoint_model::{Source, Verdict};
 use holdpoint_render::{Judged, markdown};
 use sides::Planned;
 
@@ -69,7 +69,8 @@ pub fn decide(
     if files.profile_on == ProfileOn::Regression && !watch.is_interrupted() {
         let (base, head) = (&prepared.sides.base, &prepared.sides.head);
         let names = regressed(&judgement);
-        judgement.notes.extend(profile::of_regressed(&names, head, Some(base), &files.artifacts, watch));
+        let notes = profile::of_regressed(&names, head, Some(base), &files.artifacts, watch);
+        notes.into_iter().for_each(|note| judgement.add_note(note));
     }
     let judged = Judged::new(&judgement, Some(Source::Sides(&report)));
     sealing.write_json(&files.artifacts.join(artifacts::COMPARISON), &judgement)?;

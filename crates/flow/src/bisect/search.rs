@@ -7,11 +7,11 @@ use crate::ab::compare::Comparison;
 use crate::ab::sides::{self, Prepared, Purpose};
 use crate::error::FlowError;
 use crate::options::BisectArgs;
-use holdpoint_gate::{Policy, bisect_step, half_of_change};
+use holdpoint_gate::{Judgement, Policy, bisect_step, half_of_change};
 use holdpoint_measure::ab::Sides;
 use holdpoint_measure::builds::{Builds, Built, Commit};
 use holdpoint_model::{
-    AbPlan, BisectStep, Bisection, Check, CommitInfo, Judgement, Revision, Side, StepOutcome, Suite, Verdict,
+    AbPlan, BisectStep, Bisection, Check, CommitInfo, Revision, Side, StepOutcome, Suite, Verdict,
 };
 use std::path::Path;
 use std::time::Instant;
@@ -185,7 +185,8 @@ impl Search<'_> {
         comparison.measure(None, self.watch);
         if !self.watch.is_interrupted() {
             let (evidence, judgement) = comparison.finish()?;
-            (self.bisection.evidence, self.bisection.judgement) = (Some(evidence), Some(judgement));
+            (self.bisection.evidence, self.bisection.judgement) =
+                (Some(evidence), Some(judgement.into_stated()));
         }
         Ok(())
     }

@@ -11,8 +11,8 @@ use crate::support::rules::Rules;
 use crate::support::sealing::Sealing;
 use crate::support::suites;
 use crate::{Watch, ab, baseline, compare, profile, run};
-use holdpoint_gate::{HasExitCode, Policy, confirm, judge_run, set_tolerances};
-use holdpoint_model::{Baseline, Current, ExitCode, Judgement, Report, Suite};
+use holdpoint_gate::{HasExitCode, Judgement, Policy, confirm, judge_run, set_tolerances};
+use holdpoint_model::{Baseline, Current, ExitCode, Report, Suite};
 use holdpoint_render::markdown;
 use std::path::{Path, PathBuf};
 
@@ -96,17 +96,13 @@ impl<'a> StoredGate<'a> {
                     Some(odd) => format!("run {} came out differently and is judged", odd + 1),
                     None => format!("judged by the median of {} runs", reports.len()),
                 };
-                judgement.notes.push(format!("the first run was slower than allowed; {how}"));
+                judgement.add_note(format!("the first run was slower than allowed; {how}"));
             }
         }
         if args.profile_on == ProfileOn::Regression {
-            judgement.notes.extend(profile::of_regressed(
-                &ab::regressed(&judgement),
-                &self.suite,
-                None,
-                &args.artifacts,
-                watch,
-            ));
+            let regressed = ab::regressed(&judgement);
+            let notes = profile::of_regressed(&regressed, &self.suite, None, &args.artifacts, watch);
+            notes.into_iter().for_each(|note| judgement.add_note(note));
         }
         let measured = Measured::Runs { reports: &reports, judgement: Some(&judgement) };
         histories::keep(self.rules.history.as_ref(), &measured, watch);

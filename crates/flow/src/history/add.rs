@@ -171,7 +171,7 @@ pub fn record(text: &str, path: &Path, missing: &Missing) -> Result<RunRecord, F
             histories::sides_record(&ab, path)
         }
         Some(Kind::Comparison) => {
-            let mut judgement: holdpoint_model::Judgement = document::read(text).map_err(format)?;
+            let mut judgement: holdpoint_model::Stated = document::read(text).map_err(format)?;
             fill(&mut judgement.revision, missing);
             RunRecord::comparison(&judgement).map_err(|error| at(&error))
         }

@@ -6,8 +6,8 @@ use crate::error::FlowError;
 use crate::support::waivers;
 use holdpoint_evidence::rejudge::{Rejudged, rejudge_beside};
 use holdpoint_gate::ab::judge_recorded;
-use holdpoint_gate::{Ended, HasExitCode, overall};
-use holdpoint_model::{AbReport, Calibration, Date, ExitCode, Judgement, Report, Source, Verdict};
+use holdpoint_gate::{Ended, HasExitCode, Judgement, overall};
+use holdpoint_model::{AbReport, Calibration, Date, ExitCode, Report, Source, Stated, Verdict};
 use holdpoint_render::Judged;
 use holdpoint_store::{FolderLock, REPORTS_MAX, StoreError, report_name};
 use std::fmt::Display;
@@ -128,7 +128,7 @@ impl Found {
         let mut found = Self::default();
         let problems = &mut found.problems;
         let day = waivers::today().ok();
-        let stated = read(&dir.join(COMPARISON), holdpoint_store::read_document::<Judgement>, problems);
+        let stated = read(&dir.join(COMPARISON), holdpoint_store::read_document::<Stated>, problems);
         found.sides = read(&dir.join(AB), holdpoint_store::read_document::<AbReport>, problems);
         found.judgement = match stated {
             Some(stated) => {
@@ -207,7 +207,7 @@ impl Found {
 }
 
 /// A judgement from a file or its samples, judged again by the samples beside it.
-pub fn rejudge_file(stated: &Judgement, path: &Path) -> Rejudged {
+pub fn rejudge_file(stated: &Stated, path: &Path) -> Rejudged {
     let dir = path.parent().unwrap_or(Path::new("."));
     let commit = stated.revision.as_ref().map(|revision| revision.commit.as_str());
     rejudge_beside(stated, dir, commit, day_of(stated.timestamp_utc.as_deref())).0

@@ -26,7 +26,7 @@ pub fn export(path: &Path, form: ExportForm) -> Result<(Vec<u8>, Vec<String>), F
     let export = match &document {
         AnyDocument::Report(report) => Export::from(&**report),
         AnyDocument::Ab(sides) => Export::from(&**sides),
-        AnyDocument::Judgement(judgement) => Export::from(&**judgement),
+        AnyDocument::Comparison(judgement) => Export::from(&**judgement),
         _ => return refuse("it has no times to export; give a report, a comparison or an ab.json"),
     };
     if export.values.is_empty() {

@@ -5,9 +5,10 @@ use crate::error::FlowError;
 use crate::history::git;
 use crate::options::{HistoryArg, StoreArg, SuiteArg};
 use crate::support::suites;
+use holdpoint_gate::Judgement;
 use holdpoint_gate::ab::judge_recorded;
 use holdpoint_history::{Access, HistoryError, Location, RunRecord, Store};
-use holdpoint_model::{AbReport, FileError, Judgement, Report, Suite};
+use holdpoint_model::{AbReport, FileError, Report, Suite};
 use std::path::Path;
 
 /// The history of the `history` commands: the flag's, that of the repository's own suite, or the usual file.
@@ -57,7 +58,7 @@ impl Measured<'_> {
         match self {
             Self::Runs { reports, judgement } => {
                 let reports = reports.iter().map(RunRecord::report);
-                reports.chain(judgement.map(RunRecord::comparison)).collect()
+                reports.chain(judgement.map(|judged| RunRecord::comparison(judged))).collect()
             }
             Self::Sides { ab, judgement } => {
                 Ok(vec![RunRecord::sides(ab, judgement)?, RunRecord::comparison(judgement)?])

@@ -7,9 +7,10 @@ use super::waivers::InForce;
 use crate::error::FlowError;
 use crate::options::AbFiles;
 use holdpoint_evidence::SigningKey;
+use holdpoint_gate::Judgement;
 use holdpoint_history::Location;
 use holdpoint_measure::machine::machine_for;
-use holdpoint_model::{Calibrated, Calibration, Judgement, Suite};
+use holdpoint_model::{Calibration, Suite};
 use std::path::Path;
 
 pub struct Rules {
@@ -67,17 +68,10 @@ impl Calibrations {
     }
 
     fn add_to(&self, judgement: &mut Judgement) {
-        let calibration = match self {
-            Self::None => return,
-            Self::Found(calibration) => calibration,
-            Self::Unusable(why) => return judgement.notes.push(why.clone()),
-        };
-        for check in judgement.checks.iter_mut().filter(|check| check.metric_keys().is_none()) {
-            let calibrated =
-                check.workload.as_ref().and_then(|name| calibration.workloads.get(name).cloned());
-            if let Some(paired) = &mut check.paired {
-                paired.calibrated = calibrated.filter(Calibrated::is_evidence);
-            }
+        match self {
+            Self::None => {}
+            Self::Found(calibration) => judgement.add_calibration(calibration),
+            Self::Unusable(why) => judgement.add_note(why.clone()),
         }
     }
 }

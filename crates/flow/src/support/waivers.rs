@@ -2,9 +2,9 @@
 
 use crate::error::FlowError;
 use crate::options::WaiversArg;
-use holdpoint_gate::{waive, waivers};
+use holdpoint_gate::{Judgement, waive, waivers};
 use holdpoint_measure::clock;
-use holdpoint_model::{Date, Judgement, Waivers};
+use holdpoint_model::{Date, Waivers};
 use holdpoint_store::StoreError;
 
 /// Waivers and the day they are used on.

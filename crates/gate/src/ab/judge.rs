@@ -4,6 +4,7 @@ use super::deciding::{Compared, is_exact};
 use super::evidence::{self, Blocks};
 use super::resolution::why_blind;
 use super::{Deciding, estimate, exact, metrics, power};
+use crate::Judgement;
 use crate::judge::{blank, overall_status, overall_verdict, status_of};
 use crate::policy::{Pair, Policy};
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys, Ended};
@@ -11,8 +12,8 @@ use holdpoint_model::document::is_close;
 use holdpoint_model::metric::{METRIC_TIME, MetricPlan};
 use holdpoint_model::suite::{TIMER_HOST, metric_name};
 use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, Basis, Check, ComparedSides, Judgement, MetricKeys, PairRound, PairedKeys,
-    SCHEMA_VERSION, Verdict,
+    AbPlan, AbReport, AbWorkload, Basis, Check, ComparedSides, MetricKeys, PairRound, PairedKeys,
+    SCHEMA_VERSION, Stated, Verdict,
 };
 use holdpoint_stats::sequential::{Decision, InvalidPlan};
 
@@ -60,7 +61,7 @@ pub fn judge_sides(report: &AbReport, plan: &AbPlan, policy: Policy) -> Result<J
     if !report.finished {
         verdict = verdict.max(Verdict::Inconclusive);
     }
-    Ok(Judgement {
+    Ok(Judgement::new(Stated {
         schema_version: SCHEMA_VERSION,
         suite: report.suite.clone(),
         status: if report.finished { overall_status(&checks) } else { "fail" }.to_owned(),
@@ -81,7 +82,7 @@ pub fn judge_sides(report: &AbReport, plan: &AbPlan, policy: Policy) -> Result<J
         checks,
         threshold: None,
         basis: Some(Basis::Sides { plan: plan.clone() }),
-    })
+    }))
 }
 
 /// Judges samples by the plan and the policy that they were taken for.

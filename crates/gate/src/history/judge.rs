@@ -1,12 +1,13 @@
 //! Holds a run against the history of its metrics.
 
 use super::rule::{Standing, standing};
+use crate::Judgement;
 use crate::compare::{Row, compare};
 use crate::judge::{blank, check, judge_by, overall_status, overall_verdict, row_check};
 use crate::too_fast;
 use holdpoint_model::{
-    Allow, Baseline, BaselineMetric, Basis, Check, CheckStatus, Current, HistoryLevel, Judgement,
-    MetricValue, SCHEMA_VERSION, Verdict,
+    Allow, Baseline, BaselineMetric, Basis, Check, CheckStatus, Current, HistoryLevel, MetricValue,
+    SCHEMA_VERSION, Verdict,
 };
 use std::collections::BTreeMap;
 
@@ -23,15 +24,15 @@ pub fn judge_history(current: &Current, levels: &BTreeMap<String, HistoryLevel>)
         Some(level) => check(row, Some(level.fence), |value| judge_value(row, level, value)),
         None => blank(&row.metric, CheckStatus::Inconclusive, Verdict::Inconclusive, String::new()),
     });
-    let without = judgement.ungated.drain(..).map(|metric| no_history(current, metric));
-    let without: Vec<Check> = without.collect();
-    judgement.checks.extend(without);
-    judgement.checks.sort_by(|a, b| a.metric.cmp(&b.metric));
-    judgement.status = overall_status(&judgement.checks).to_owned();
-    judgement.verdict = overall_verdict(&judgement.checks);
+    let stated = judgement.edit();
+    let without: Vec<Check> = stated.ungated.drain(..).map(|metric| no_history(current, metric)).collect();
+    stated.checks.extend(without);
+    stated.checks.sort_by(|a, b| a.metric.cmp(&b.metric));
+    stated.status = overall_status(&stated.checks).to_owned();
+    stated.verdict = overall_verdict(&stated.checks);
     // The others are about baselines.
-    judgement.notes.clone_from(&current.notes);
-    judgement.basis = Some(Basis::History { levels: levels.clone() });
+    stated.notes.clone_from(&current.notes);
+    stated.basis = Some(Basis::History { levels: levels.clone() });
     judgement
 }
 

@@ -145,15 +145,21 @@ fn units_to_decide(pair: &Pair<'_>) -> Option<usize> {
     let likely = known.median_ratio_interval(LIKELY);
     let may_be_none = likely.is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high);
     let middle = pair.evidence.ratio.ln();
-    let xs: Vec<f64> = match may_be_none {
-        true => known.xs().flat_map(|x| [x - middle, middle - x]).collect(),
-        false => known.xs().collect(),
+    let units: Vec<(bool, f64)> = match may_be_none {
+        true => {
+            known.units().flat_map(|(is_fresh, x)| [(is_fresh, x - middle), (is_fresh, middle - x)]).collect()
+        }
+        false => known.units().collect(),
     };
     let most = (LONGER_MAX * known.units_count().max(pair.plan.units_count_min())).min(UNITS_MAX);
-    let mut random = Random::new(xs.len() as u64);
+    let mut random = Random::new(units.len() as u64);
     let mut draw = || {
         let mut continued = known.clone();
-        (1..=most).find(|_| continued.push(xs[random.below(xs.len())]) != Decision::Undecided)
+        let mut next = || units[random.below(units.len())];
+        (1..=most).find(|_| {
+            let (is_fresh, x) = next();
+            continued.push_from(is_fresh, x) != Decision::Undecided
+        })
     };
     let mut counts: Vec<Option<usize>> = (0..DRAWS).map(|_| draw()).collect();
     counts.sort_by_key(|count| count.unwrap_or(usize::MAX));
@@ -167,7 +173,9 @@ fn tolerance_decided(pair: &Pair<'_>) -> Option<f64> {
         std::iter::successors(Some(pair.plan.tolerance * WIDER), |tolerance| Some(tolerance * WIDER));
     tolerances.take(WIDER_COUNT).find(|tolerance| {
         let mut again = Sequential::new(Plan { tolerance: *tolerance, ..*pair.plan }).ok();
-        again.as_mut().is_some_and(|again| known.xs().any(|x| again.push(x) != Decision::Undecided))
+        again.as_mut().is_some_and(|again| {
+            known.units().any(|(is_fresh, x)| again.push_from(is_fresh, x) != Decision::Undecided)
+        })
     })
 }
 

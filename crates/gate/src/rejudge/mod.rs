@@ -6,12 +6,12 @@ mod same;
 pub use same::edited;
 
 use crate::again::{AgainError, Evidence, judge_again};
-use crate::contradiction;
 use crate::judge::{blank, overall_status, overall_verdict};
+use crate::{Judgement, contradiction};
 use holdpoint_model::judgement::EVIDENCE_METRIC;
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{CheckStatus, Date, Judgement, Verdict};
-use same::{before_waiver, names_of, same_judgement, same_worst, show_deciding_intervals};
+use holdpoint_model::{CheckStatus, Date, Stated, Verdict};
+use same::{before_waiver, complete_evidence, names_of, same_judgement, same_worst};
 
 /// Why a judgement from a file is not believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Rejudged {
     pub fn with_problem(mut self) -> Judgement {
         if let Some(problem) = self.problem() {
             let check = blank(EVIDENCE_METRIC, CheckStatus::Inconclusive, Verdict::Inconclusive, problem);
-            self.judgement.checks.insert(0, check);
+            self.judgement.edit().checks.insert(0, check);
         }
         self.judgement
     }
@@ -57,32 +57,28 @@ impl Rejudged {
 
 /// Judges a judgement again by its samples: `Ok(None)` where they are not there, an error where they cannot be believed. Waivers must
 /// hold on `day`.
-pub fn rejudge(
-    stated: &Judgement,
-    evidence: Result<Option<Evidence>, String>,
-    day: Option<Date>,
-) -> Rejudged {
+pub fn rejudge(stated: &Stated, evidence: Result<Option<Evidence>, String>, day: Option<Date>) -> Rejudged {
     let again = match &evidence {
         Ok(Some(evidence)) => Some(judge_again(stated, evidence)),
         Ok(None) | Err(_) => None,
     };
     let mut stated = stated.clone();
     if let Some(Ok(again)) = &again {
-        show_deciding_intervals(&mut stated, again);
+        complete_evidence(&mut stated, again);
     }
     let stated = &stated;
     let doubt = doubt(stated, evidence.err(), again.as_ref(), day);
     let again = again.and_then(Result::ok).map(|again| with_waivers(stated, again, day));
     let verdict = again.as_ref().map(|again| again.verdict);
     let judgement = match doubt {
-        Some(_) => worse(stated, again.unwrap_or_else(|| stated.clone())),
+        Some(_) => worse(stated, again.map_or_else(|| stated.clone(), Judgement::into_stated)),
         None => stated.clone(),
     };
-    Rejudged { judgement, doubt, stated: stated.verdict, again: verdict }
+    Rejudged { judgement: Judgement::new(judgement), doubt, stated: stated.verdict, again: verdict }
 }
 
 fn doubt(
-    stated: &Judgement,
+    stated: &Stated,
     unreadable: Option<String>,
     again: Option<&Result<Judgement, AgainError>>,
     day: Option<Date>,
@@ -104,7 +100,8 @@ fn doubt(
 }
 
 /// Waivers that hold are applied to a fresh judgement, which knows none.
-fn with_waivers(stated: &Judgement, mut again: Judgement, day: Option<Date>) -> Judgement {
+fn with_waivers(stated: &Stated, mut judgement: Judgement, day: Option<Date>) -> Judgement {
+    let again = judgement.edit();
     for check in &mut again.checks {
         let is_waived = |told: &&holdpoint_model::Check| {
             told.metric == check.metric
@@ -123,12 +120,12 @@ fn with_waivers(stated: &Judgement, mut again: Judgement, day: Option<Date>) -> 
         again.verdict = overall_verdict(&again.checks);
         overall_status(&again.checks).clone_into(&mut again.status);
     }
-    again
+    judgement
 }
 
 /// Of each check the worse; of the whole the worst, and no pass.
-fn worse(stated: &Judgement, again: Judgement) -> Judgement {
-    let mut worse = Judgement { notes: stated.notes.clone(), ..again };
+fn worse(stated: &Stated, again: Stated) -> Stated {
+    let mut worse = Stated { notes: stated.notes.clone(), ..again };
     for told in &stated.checks {
         match worse.checks.iter_mut().find(|check| check.metric == told.metric) {
             Some(check) if check.verdict < told.verdict => *check = told.clone(),

@@ -6,7 +6,7 @@ use crate::waivers::covers;
 use holdpoint_model::document::is_close;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::waiver::UsedWaiver;
-use holdpoint_model::{Check, CheckStatus, Date, Judgement, Verdict};
+use holdpoint_model::{Check, CheckStatus, Date, Stated, Verdict};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub fn edited(what: &str) -> String {
 }
 
 /// The verdict of the whole is that of its worst part.
-pub(super) fn same_worst(stated: &Judgement) -> Result<(), String> {
+pub(super) fn same_worst(stated: &Stated) -> Result<(), String> {
     let worst = overall_verdict(&stated.checks);
     if worst == stated.verdict {
         return Ok(());
@@ -47,7 +47,7 @@ pub(super) fn before_waiver(
     Ok(Verdict::Regressed)
 }
 
-pub(super) fn same_judgement(stated: &Judgement, again: &Judgement, day: Option<Date>) -> Result<(), String> {
+pub(super) fn same_judgement(stated: &Stated, again: &Stated, day: Option<Date>) -> Result<(), String> {
     let is_cut_short = stated.sides.as_ref().is_some_and(|sides| !sides.finished);
     if !is_cut_short && stated.status != overall_status(&stated.checks) {
         return Err(edited(&format!("its status is {:?}, which its checks do not make it", stated.status)));
@@ -97,14 +97,16 @@ fn show_paired_times(check: &mut Check) {
     (check.baseline_ms, check.current_ms) = (Some(base_ms), Some(head_ms));
 }
 
-/// Older judgements show an interval of 95 %, where that which the verdict is read from stands now: it is shown instead.
-pub(super) fn show_deciding_intervals(stated: &mut Judgement, again: &Judgement) {
+/// Adds what files leave out, the growth of the evidence; and where an older one has an interval of 95 %, that which the verdict is read
+/// from.
+pub(super) fn complete_evidence(stated: &mut Stated, again: &Stated) {
     for check in &mut stated.checks {
         let is_same = |other: &&Check| other.metric == check.metric && other.workload == check.workload;
         let again = again.checks.iter().find(is_same).and_then(Check::evidence);
         let stated = check.paired.as_mut().and_then(|paired| paired.evidence.as_mut());
-        let older = stated.filter(|stated| stated.ratio_interval_rate.is_none() && stated.needed.is_none());
-        if let Some((stated, again)) = older.zip(again) {
+        let Some((stated, again)) = stated.zip(again) else { continue };
+        stated.growth.clone_from(&again.growth);
+        if stated.ratio_interval_rate.is_none() && stated.needed.is_none() {
             stated.ratio_interval = again.ratio_interval;
             stated.ratio_interval_rate = again.ratio_interval_rate;
             stated.needed = again.needed;

@@ -195,10 +195,10 @@ fn an_allowed_difference_is_noted_with_what_it_is() {
 #[test]
 fn a_wide_or_a_default_tolerance_is_noted() {
     let was = baseline(&[("a_ms", 1.0, 0.9, 0.0), ("b_ms", 1.0, 0.1, 0.0)]);
-    let notes = gate(&run(&[("a_ms", 1.0), ("b_ms", 1.0)]), &was).notes;
+    let notes = gate(&run(&[("a_ms", 1.0), ("b_ms", 1.0)]), &was).into_stated().notes;
     assert_eq!(notes, ["the tolerance is over 50 % for a_ms"]);
     let was = baseline(&[("a_ms", 1.0, 0.5, 0.0)]);
-    let notes = gate(&run(&[("a_ms", 1.0)]), &was).notes;
+    let notes = gate(&run(&[("a_ms", 1.0)]), &was).into_stated().notes;
     assert_eq!(notes, ["the tolerance is the default of 50 %: the baseline names none"]);
 }
 

@@ -105,8 +105,8 @@ fn a_judgement_survives_its_file() {
     for policy in [ALLOWED_MAX, Policy::Threshold { threshold_pct: -3.0 }] {
         let judgement = everything(policy);
         let text = holdpoint_model::json::to_pretty(&judgement).unwrap();
-        let back: Judgement = holdpoint_model::json::parse(&text).unwrap();
-        assert_eq!(back, judgement);
+        let back: holdpoint_model::Stated = holdpoint_model::json::parse(&text).unwrap();
+        assert_eq!(back, *judgement);
     }
 }
 

@@ -18,6 +18,7 @@ mod stored_policy;
 mod threshold;
 mod waive;
 
+use holdpoint_gate::Judgement;
 use holdpoint_gate::{Allow, Policy, compare, judge};
 use holdpoint_model::*;
 

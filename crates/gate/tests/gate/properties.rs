@@ -91,7 +91,7 @@ proptest! {
         let judged = judge(&compare(&current, &baseline, Allow::default()), policy);
         let again = judge(&compare(&current.clone(), &baseline.clone(), Allow::default()), policy);
         prop_assert_eq!(text(&judged), text(&again));
-        let back: Judgement = holdpoint_model::json::parse(&text(&judged)).unwrap();
-        prop_assert_eq!(back, judged);
+        let back: holdpoint_model::Stated = holdpoint_model::json::parse(&text(&judged)).unwrap();
+        prop_assert_eq!(&back, &*judged);
     }
 }

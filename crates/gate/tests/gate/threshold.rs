@@ -55,7 +55,7 @@ fn the_worst_rows_keys_speak_for_the_run() {
     let judged = judge(&compare(&current, &baseline, Allow::default()), THRESHOLD);
     assert_eq!((judged.status.as_str(), judged.verdict), ("fail", Verdict::Regressed));
     assert_eq!(judged.threshold, judged.checks[1].threshold);
-    assert_eq!(judged.threshold.unwrap().current_time_ms, 110.0);
+    assert_eq!(judged.threshold.as_ref().unwrap().current_time_ms, 110.0);
 }
 
 #[test]
@@ -63,5 +63,8 @@ fn a_row_without_a_value_has_no_keys_and_still_counts() {
     let baseline = baseline(&[("a_ms", 100.0, 0.5, 0.0), ("gone_ms", 1.0, 0.5, 0.0)]);
     let judged = judge(&compare(&run(&[("a_ms", 50.0)]), &baseline, Allow::default()), THRESHOLD);
     assert_eq!(judged.checks[1].threshold, None);
-    assert_eq!((judged.verdict, judged.threshold.unwrap().current_time_ms), (Verdict::Regressed, 50.0));
+    assert_eq!(
+        (judged.verdict, judged.threshold.as_ref().unwrap().current_time_ms),
+        (Verdict::Regressed, 50.0)
+    );
 }

@@ -6,7 +6,7 @@ use holdpoint_history::{
     migrate, open, series_id,
 };
 use holdpoint_model::{
-    Acceptance, Judgement, Report, Revision, RunHash, SeriesFilter, Timestamp, Track, Tracks, Trend,
+    Acceptance, Report, Revision, RunHash, SeriesFilter, Stated, Timestamp, Track, Tracks, Trend,
     TrendMetric, Verdict, document,
 };
 use std::collections::BTreeSet;
@@ -137,7 +137,7 @@ fn points_of_different_identity_are_never_joined(location: &Location) {
 fn a_report_comes_back_with_verdicts_and_versions(location: &Location) {
     let mut store = store(location);
     let report = report();
-    let mut judgement: Judgement =
+    let mut judgement: Stated =
         document::read(include_str!("../../../model/tests/data/comparison-v1.json")).unwrap();
     let (name, measurement) = report.benchmarks.iter().next().unwrap();
     judgement.suite = report.suite.clone();

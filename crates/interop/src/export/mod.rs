@@ -17,7 +17,7 @@ pub use openmetrics::openmetrics;
 pub use parquet::parquet;
 
 use holdpoint_model::report::{Measured, Outcome, Report};
-use holdpoint_model::{AbReport, Judgement};
+use holdpoint_model::{AbReport, Stated};
 use holdpoint_stats as stats;
 
 /// The values and samples of a document, for any exporter.
@@ -142,8 +142,8 @@ impl<'a> From<&'a AbReport> for Export<'a> {
 }
 
 /// The values that were judged; a comparison has no samples.
-impl<'a> From<&'a Judgement> for Export<'a> {
-    fn from(judgement: &'a Judgement) -> Self {
+impl<'a> From<&'a Stated> for Export<'a> {
+    fn from(judgement: &'a Stated) -> Self {
         let values = judgement.checks.iter().filter_map(|check| {
             let name = check.metric.strip_suffix("_p50_ms").unwrap_or(&check.metric);
             let p50_ms = check.current_ms?;

@@ -8,8 +8,8 @@ use holdpoint_model::notify::NotifyConfig;
 use holdpoint_model::protocol::{Message, Request, Response};
 use holdpoint_model::toml_file::TomlError;
 use holdpoint_model::{
-    AbReport, Attestation, Baseline, Calibration, Current, FileError, Judgement, Profile, ReleasePolicy,
-    ReplayManifest, Report, Suite, Trend, Waivers, document, json,
+    AbReport, Attestation, Baseline, Calibration, Current, FileError, Profile, ReleasePolicy, ReplayManifest,
+    Report, Stated, Suite, Trend, Waivers, document, json,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -83,7 +83,7 @@ pub fn baseline_json(data: &[u8]) {
 
 /// A judged comparison.
 pub fn comparison_json(data: &[u8]) {
-    file(data, document::read::<Judgement>);
+    file(data, document::read::<Stated>);
 }
 
 /// A side-by-side comparison.

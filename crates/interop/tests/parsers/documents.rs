@@ -5,8 +5,8 @@ use holdpoint_interop::{ncu::ncu_page, sanitizer};
 use holdpoint_model::notify::NotifyConfig;
 use holdpoint_model::protocol::{Message, Request, Response};
 use holdpoint_model::{
-    AbReport, Attestation, Calibration, Judgement, Profile, ReleasePolicy, ReplayManifest, Report, Suite,
-    Trend, Waivers, document, json,
+    AbReport, Attestation, Calibration, Profile, ReleasePolicy, ReplayManifest, Report, Stated, Suite, Trend,
+    Waivers, document, json,
 };
 use std::sync::LazyLock;
 
@@ -166,11 +166,7 @@ fn read_documents() -> Vec<Document> {
             |text| accepted(bodies::baseline(text)),
             bodies::baseline_json,
         ),
-        (
-            &["comparison-v1.json"],
-            |text| accepted(document::read::<Judgement>(text)),
-            bodies::comparison_json,
-        ),
+        (&["comparison-v1.json"], |text| accepted(document::read::<Stated>(text)), bodies::comparison_json),
         (&["ab-v1.json"], |text| accepted(document::read::<AbReport>(text)), bodies::ab_json),
         (
             &["calibration-v1.json"],

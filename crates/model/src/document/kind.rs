@@ -5,8 +5,8 @@ use crate::attest::SignOff;
 use crate::caps::RuntimeCaps;
 use crate::notice::Notice;
 use crate::{
-    AbReport, Attestation, Bisection, Calibration, Changes, CheckDocument, FuzzFile, FuzzReport, Judgement,
-    Profile, ProfileComparison, ReplayManifest, ReplayVerification, Roofline, SanitizeReport, Seal, Trend,
+    AbReport, Attestation, Bisection, Calibration, Changes, CheckDocument, FuzzFile, FuzzReport, Profile,
+    ProfileComparison, ReplayManifest, ReplayVerification, Roofline, SanitizeReport, Seal, Stated, Trend,
     Tuning,
 };
 use schemars::JsonSchema;
@@ -92,7 +92,7 @@ documents! {
     CheckDocument: Check,
     FuzzFile: FuzzCase,
     FuzzReport: Fuzz,
-    Judgement: Comparison,
+    Stated: Comparison,
     Notice: Notice,
     Profile: Profile,
     ProfileComparison: ProfileComparison,

@@ -14,7 +14,7 @@ pub use kind::Kind;
 pub use summary::is_close;
 
 use crate::json::{self, JsonError};
-use crate::{AbReport, Bisection, Calibration, Envelope, Judgement, Report, SCHEMA_VERSION};
+use crate::{AbReport, Bisection, Calibration, Envelope, Report, SCHEMA_VERSION, Stated};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -86,7 +86,7 @@ pub enum AnyDocument {
     Report(Box<Report>),
     Ab(Box<AbReport>),
     /// A run against its baseline, judged.
-    Judgement(Box<Judgement>),
+    Comparison(Box<Stated>),
     Calibration(Box<Calibration>),
     Bisection(Box<Bisection>),
 }
@@ -95,7 +95,7 @@ pub enum AnyDocument {
 pub fn read_any(text: &str) -> Result<AnyDocument, FileError> {
     Ok(match kind(text)? {
         Some(Kind::Ab) => AnyDocument::Ab(Box::new(read(text)?)),
-        Some(Kind::Comparison) => AnyDocument::Judgement(Box::new(read(text)?)),
+        Some(Kind::Comparison) => AnyDocument::Comparison(Box::new(read(text)?)),
         Some(Kind::Calibration) => AnyDocument::Calibration(Box::new(read(text)?)),
         Some(Kind::Bisection) => AnyDocument::Bisection(Box::new(read(text)?)),
         _ => AnyDocument::Report(Box::new(read(text)?)),

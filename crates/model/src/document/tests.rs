@@ -82,7 +82,7 @@ fn a_file_from_before_kind_is_known_by_its_keys_and_gets_its_kind_when_it_is_wri
     for (text, kind) in [
         (rewritten::<Report>("report-v1.json"), Kind::Report),
         (rewritten::<Baseline>("baseline-v1.json"), Kind::Baseline),
-        (rewritten::<Judgement>("comparison-v1.json"), Kind::Comparison),
+        (rewritten::<Stated>("comparison-v1.json"), Kind::Comparison),
         (rewritten::<AbReport>("ab-v1.json"), Kind::Ab),
         (rewritten::<Calibration>("calibration-v1.json"), Kind::Calibration),
         (rewritten::<Profile>("profile-v1.json"), Kind::Profile),

@@ -1,36 +1,17 @@
-//! The evidence about a workload, growing unit by unit towards a decision.
+//! The evidence about a workload, growing unit by unit towards a decision. Nothing is decided here.
 
 use super::{Chart, SIZE, count_ticks, describe_step, thin_out};
 use crate::svg::{Frame, Plot, Scale};
-use holdpoint_model::ab::NeededEvidence;
-use holdpoint_stats::sequential::{Decision, Plan, Sequential};
 
 /// The highest share of the needed evidence that is drawn.
 const SHARE_MAX: f64 = 1.2;
 /// From this share on the evidence for "faster" is worth a line.
 const FASTER_MIN: f64 = 0.25;
 
-/// The shares of what a decision needs, after each unit: of evidence, or of pairs of processes while fewer of those say so. Nothing is
-/// decided here: what is needed stands in the judgement. A unit is whether its pair of processes is fresh, and x.
-pub(crate) fn evidence(
-    tolerance: f64,
-    needed: &NeededEvidence,
-    units: impl Iterator<Item = (bool, f64)>,
-    max: usize,
-) -> Option<Chart> {
-    let mut known = Sequential::new(Plan { tolerance, ..Plan::default() }).ok()?;
-    let share = |e: f64, needed: f64| (e.ln() / needed.ln()).clamp(0.0, SHARE_MAX);
-    let shares: Vec<[f64; 3]> = units
-        .map(|(is_fresh, x)| {
-            known.push_from(is_fresh, x);
-            let pairs = |to| f64::from(known.pairs_count(to)) / f64::from(needed.pairs.max(1));
-            [
-                share(known.e_slower(), needed.call).min(pairs(Decision::Slower)),
-                share(known.e_not_slower(), needed.not_slower),
-                share(known.e_faster(), needed.call).min(pairs(Decision::Faster)),
-            ]
-        })
-        .collect();
+/// The shares of what a decision takes, after each unit.
+pub(crate) fn evidence(growth: &[[f64; 3]], max: usize) -> Option<Chart> {
+    let shares: Vec<[f64; 3]> =
+        growth.iter().map(|shares| shares.map(|share| share.min(SHARE_MAX))).collect();
     let count = shares.len();
     let last = *shares.last()?;
     let (mut places, step) = thin_out(shares.iter().enumerate().collect::<Vec<_>>(), max);

@@ -9,7 +9,7 @@ use crate::paint::Ink;
 use crate::svg::{Mark, Scale, Strips};
 use crate::{summary, text, units};
 use holdpoint_model::metric::METRIC_TIME;
-use holdpoint_model::{Judgement, Machine, Measured, Outcome, Report, RunStatus, Source};
+use holdpoint_model::{Machine, Measured, Outcome, Report, RunStatus, Source, Stated};
 use holdpoint_stats as stats;
 use std::collections::HashSet;
 
@@ -31,7 +31,7 @@ pub fn judgement(judged: Judged<'_>, extras: &Extras<'_>) -> Option<String> {
     judged.run().map(|run| report(run, Some(judged.judgement), extras))
 }
 
-pub fn report(r: &Report, j: Option<&Judgement>, extras: &Extras<'_>) -> String {
+pub fn report(r: &Report, j: Option<&Stated>, extras: &Extras<'_>) -> String {
     let judged = j.map(|j| Judged::new(j, Some(Source::Run(r))));
     let sentence = judged.map_or_else(|| summary::describe_run(r), |judged| judged.sentence());
     let commit = r.revision.as_ref();

@@ -89,7 +89,7 @@ fn charts_of(judged: Judged<'_>, row: &Row<'_>, points: usize) -> String {
     });
     let Some((report, workload)) = found else { return String::new() };
     if let Some(keys) = row.check.metric_keys() {
-        return figures(metric_charts(judged, row, keys, workload, points).iter().flatten());
+        return figures(metric_charts(judged, row, keys, points).iter().flatten());
     }
     let cpus = report.machine.as_ref().map_or(1.0, |machine| f64::from(machine.cpus));
     let (pairs, word) = charts::pair_points(workload, cpus, points);
@@ -97,11 +97,7 @@ fn charts_of(judged: Judged<'_>, row: &Row<'_>, points: usize) -> String {
         let caption = chart.caption + &describe_trouble(workload);
         charts::Chart { caption, ..chart }
     });
-    let all = [
-        pairs,
-        evidence(judged, row, workload.units.iter().map(|unit| unit.x), workload, points),
-        charts::distribution(&samples(workload), None, None),
-    ];
+    let all = [pairs, evidence(judged, row, points), charts::distribution(&samples(workload), None, None)];
     figures(all.iter().flatten())
 }
 
@@ -134,31 +130,14 @@ fn metric_charts(
     judged: Judged<'_>,
     row: &Row<'_>,
     keys: &MetricKeys,
-    workload: &AbWorkload,
     points: usize,
 ) -> [Option<charts::Chart>; 2] {
     let pairs = charts::value_points(keys.units.iter().map(<[f64; 2]>::as_slice));
-    let xs = keys.units.iter().map(|[base, head]| keys.better.sign() * (head.ln() - base.ln()));
-    [charts::rounds(pairs, "unit", points, &keys.name, None), evidence(judged, row, xs, workload, points)]
+    [charts::rounds(pairs, "unit", points, &keys.name, None), evidence(judged, row, points)]
 }
 
 /// The evidence of the rule that decides unit by unit; other rules have none.
-fn evidence(
-    judged: Judged<'_>,
-    row: &Row<'_>,
-    xs: impl ExactSizeIterator<Item = f64>,
-    workload: &AbWorkload,
-    points: usize,
-) -> Option<charts::Chart> {
-    let plan = judged.plan().filter(|_| !is_disjoint_ci(judged))?;
-    let name = row.check.workload.as_deref().unwrap_or_default();
-    let tolerance = plan.tolerance_of_metric(name, &row.check.metric);
-    let needed = row.check.evidence()?.needed.as_ref()?;
-    let mut last = None;
-    let mut is_fresh = |process: u32| last.replace(process) != Some(process);
-    let fresh: Vec<bool> = workload.units.iter().map(|unit| is_fresh(unit.process)).collect();
-    // Of a metric that not every unit shows, the pairs are not known.
-    let are_known = fresh.len() == xs.len();
-    let units = xs.enumerate().map(|(i, x)| (!are_known || fresh[i], x));
-    charts::evidence(tolerance, needed, units, points)
+fn evidence(judged: Judged<'_>, row: &Row<'_>, points: usize) -> Option<charts::Chart> {
+    let evidence = row.check.evidence().filter(|_| !is_disjoint_ci(judged))?;
+    charts::evidence(&evidence.growth, points)
 }

@@ -23,15 +23,15 @@ use crate::judged::Judged;
 use crate::summary::judgement::{checks_table, reasons};
 use crate::table::EmptyColumns;
 use crate::{remedy, summary};
-use holdpoint_model::{Failure, Judgement, Outcome, Report, Source};
+use holdpoint_model::{Failure, Outcome, Report, Source, Stated};
 
-pub fn report(r: &Report, j: Option<&Judgement>) -> String {
+pub fn report(r: &Report, j: Option<&Stated>) -> String {
     let judged = j.map(|j| Judged::new(j, Some(Source::Run(r))));
     joined(&[title(r, judged), report_sections(r, j)])
 }
 
 /// The page of a run without its title.
-pub(crate) fn report_sections(r: &Report, j: Option<&Judgement>) -> String {
+pub(crate) fn report_sections(r: &Report, j: Option<&Stated>) -> String {
     let judged = j.map(|j| Judged::new(j, Some(Source::Run(r))));
     let sections = [
         judged.map(checks).unwrap_or_default(),
@@ -154,7 +154,7 @@ fn skipped(r: &Report) -> String {
     r.benchmarks.iter().filter_map(|(name, m)| Some((name, reason_of(&m.outcome)?))).map(line).collect()
 }
 
-fn notes(r: &Report, j: Option<&Judgement>) -> String {
+fn notes(r: &Report, j: Option<&Stated>) -> String {
     let mut notes = Vec::new();
     if let Some(j) = j {
         notes.extend(j.notes.iter().map(|note| escape::prose(note)));

@@ -225,7 +225,7 @@ fn what_passed_without_being_measured_says_so() {
 }
 
 /// A workload by its median, its p99, its memory, what it prints and its registers.
-fn by_metrics() -> (holdpoint_model::Judgement, Sides) {
+fn by_metrics() -> (holdpoint_model::Stated, Sides) {
     let sides = ab(vec![("sort", pass(1.373, 1.0012))]);
     let mut judgement = sides.judgement();
     let median = judgement.checks[0].clone();

@@ -3,11 +3,11 @@
 use crate::comment::{mixed, of, waiver};
 use crate::sides::{self, ab, calibrated, calibration};
 use crate::values::{self, judgement};
-use holdpoint_model::{Calibration, Check, Judgement, Verdict, WaiverState};
+use holdpoint_model::{Calibration, Check, Stated, Verdict, WaiverState};
 use holdpoint_render::judged::Judged;
 use holdpoint_render::markdown::comment::{BYTES_MAX, Comment, comment};
 
-fn of_run(j: &Judgement) -> String {
+fn of_run(j: &Stated) -> String {
     comment(&of(Some(Judged::new(j, None))))
 }
 
@@ -88,7 +88,7 @@ fn the_command_decides_by_the_same_rule() {
 fn a_run_is_done_again_by_its_own_rule_or_not_at_all() {
     let mut j = judgement(Verdict::Regressed, vec![values::regressed("infer_p50_ms", 1.0, 2.0)]);
     j.policy = "allowed-max".to_owned();
-    let again = |j: &Judgement| {
+    let again = |j: &Stated| {
         let text = of_run(j);
         let line = text.lines().find(|line| line.contains("holdpoint gate")).map(str::to_owned);
         line.map(|line| line.split(" --suite ").nth(1).unwrap().to_owned())

@@ -5,7 +5,7 @@ use crate::sides::Sides;
 use crate::sides::{self, ab, measured};
 use crate::values::{self, judgement};
 use holdpoint_model::judgement::EVIDENCE_METRIC;
-use holdpoint_model::{Judgement, Verdict, WaiverState};
+use holdpoint_model::{Stated, Verdict, WaiverState};
 use holdpoint_render::judged::Judged;
 use holdpoint_render::{forms, notice};
 use insta::assert_snapshot;
@@ -124,7 +124,7 @@ fn report(name: &str, reason: &str, owner: &str) -> Sides {
 }
 
 /// A judgement whose first check says what is wrong with its evidence.
-fn doubted(r: &Sides, what: &str) -> Judgement {
+fn doubted(r: &Sides, what: &str) -> Stated {
     let mut judgement = r.judgement();
     let mut problem = values::status(what, Verdict::Inconclusive);
     (problem.metric, problem.reason) = (EVIDENCE_METRIC.to_owned(), what.to_owned());

@@ -5,10 +5,11 @@ use holdpoint_model::ab::{AbEvidence, Clock, DisjointCiKeys, Ended, QUANTILE, Si
 use holdpoint_model::calibration::Visible;
 use holdpoint_model::{
     AbPlan, AbReport, AbWorkload, Basis, Calibrated, Calibration, Check, CheckStatus, ComparedSides, Failure,
-    FailureCause, Identity, Judgement, PairRound, PairedKeys, Revision, Side, SideName, Source, Toolchain,
+    FailureCause, Identity, PairRound, PairedKeys, Revision, Side, SideName, Source, Stated, Toolchain,
     Trouble, Unit, UsedWaiver, Verdict,
 };
 use holdpoint_render::{Judged, Style, markdown, terminal};
+use holdpoint_stats::sequential::{Plan, Sequential};
 
 use indexmap::IndexMap;
 
@@ -127,8 +128,8 @@ impl Sides {
         }
     }
 
-    pub fn judgement(&self) -> Judgement {
-        Judgement {
+    pub fn judgement(&self) -> Stated {
+        Stated {
             schema_version: 1,
             suite: self.suite.clone(),
             status: "fail".to_owned(),
@@ -245,6 +246,16 @@ pub fn measured(verdict: Verdict, base_ms: f64, ratio: f64, units: u32, reason: 
     }
 }
 
+/// The evidence that it takes to call a workload slower.
+const CALL_E: f64 = 7_000.0;
+
+/// The growth of the evidence over equal units.
+fn growth(ratio: f64, units: u32) -> Vec<[f64; 3]> {
+    let mut known = Sequential::new(Plan { tolerance: 0.01, ..Plan::default() }).expect("a plan");
+    (0..units).for_each(|_| _ = known.push(ratio.ln()));
+    known.growth(CALL_E)
+}
+
 fn evidence(verdict: Verdict, base_ms: f64, ratio: f64, units: u32) -> AbEvidence {
     let half = if verdict == Verdict::Inconclusive { 0.031 } else { 0.004 };
     let e = |wanted: Verdict| if verdict == wanted { 21_500.0 } else { 0.0312 };
@@ -252,7 +263,8 @@ fn evidence(verdict: Verdict, base_ms: f64, ratio: f64, units: u32) -> AbEvidenc
         ratio,
         ratio_interval: (units > 5).then_some([ratio - half, ratio + half]),
         ratio_interval_rate: Some(0.001),
-        needed: Some(holdpoint_model::ab::NeededEvidence { call: 7_000.0, pairs: 3, not_slower: 100.0 }),
+        needed: Some(holdpoint_model::ab::NeededEvidence { call: CALL_E, pairs: 3, not_slower: 100.0 }),
+        growth: growth(ratio, units),
         e_slower: e(Verdict::Regressed),
         e_not_slower: if verdict == Verdict::Inconclusive { 8.31 } else { e(Verdict::Pass) },
         e_faster: e(Verdict::Improved),

@@ -2,8 +2,7 @@
 
 use holdpoint_model::caps::RuntimeCaps;
 use holdpoint_model::{
-    Baseline, Bisection, Check, CheckStatus, Judgement, Machine, Report, Revision, ThresholdKeys, Trend,
-    Verdict,
+    Baseline, Bisection, Check, CheckStatus, Machine, Report, Revision, Stated, ThresholdKeys, Trend, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -27,8 +26,8 @@ pub fn revision() -> Revision {
     Revision { commit: "4f2c9e1d07ab35c8e6610f9b2a7d4c3e5f6a7b8c".to_owned(), dirty: true }
 }
 
-pub fn judgement(verdict: Verdict, checks: Vec<Check>) -> Judgement {
-    Judgement {
+pub fn judgement(verdict: Verdict, checks: Vec<Check>) -> Stated {
+    Stated {
         schema_version: 1,
         suite: "cpu-smoke".to_owned(),
         status: if verdict <= Verdict::Pass { "pass" } else { "fail" }.to_owned(),
@@ -230,7 +229,7 @@ pub fn hostile_report() -> Report {
     r
 }
 
-pub fn hostile_judgement() -> Judgement {
+pub fn hostile_judgement() -> Stated {
     let mut j = judgement(
         Verdict::Broken,
         vec![

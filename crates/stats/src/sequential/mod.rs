@@ -143,7 +143,29 @@ impl Sequential {
         !is_final && self.slower.e().max(self.faster.e()) >= self.plan.alarm_e()
     }
 
-    /// The units, in order.
+    /// After each unit the shares of what it takes to call head slower, not slower and faster, where a call takes evidence of
+    /// `call_e` and [`PAIRS_LEAST`] pairs of processes: 1 is enough.
+    pub fn growth(&self, call_e: f64) -> Vec<[f64; 3]> {
+        let Ok(mut known) = Self::new(self.plan) else { return Vec::new() };
+        let share = |e: f64, needed: f64| (e.ln() / needed.ln()).max(0.0);
+        let after = |unit: &Unit| {
+            known.push_from(unit.is_fresh, unit.x);
+            let pairs = |to| f64::from(known.pairs_count(to)) / f64::from(PAIRS_LEAST);
+            [
+                share(known.e_slower(), call_e).min(pairs(Decision::Slower)),
+                share(known.e_not_slower(), self.plan.pass_e()),
+                share(known.e_faster(), call_e).min(pairs(Decision::Faster)),
+            ]
+        };
+        self.units.iter().map(after).collect()
+    }
+
+    /// The units in order: whether the pair of processes was fresh, and x.
+    pub fn units(&self) -> impl Iterator<Item = (bool, f64)> + '_ {
+        self.units.iter().map(|unit| (unit.is_fresh, unit.x))
+    }
+
+    /// The units' numbers, in order.
     pub fn xs(&self) -> impl Iterator<Item = f64> + '_ {
         self.units.iter().map(|unit| unit.x)
     }
@@ -197,10 +219,12 @@ impl Sequential {
         let middle = self.scale.median()?;
         let line = self.plan.line();
         let would_be_called = |change: f64| {
-            let mut evidence = Evidence::default();
+            let (mut evidence, mut pairs) = (Evidence::default(), Pairs::default());
             self.units.iter().any(|unit| {
-                evidence.push(unit.x - middle + change - line, unit.scale);
-                evidence.reaches(self.plan.alarm_e())
+                let distance = unit.x - middle + change - line;
+                evidence.push(distance, unit.scale);
+                pairs.push(unit.is_fresh, distance > 0.0);
+                pairs.count() >= PAIRS_LEAST && evidence.reaches(self.plan.alarm_e())
             })
         };
         // A larger change is worth more at every unit, so doubling and halving find the border.

@@ -32,7 +32,7 @@ fn the_interval_shown_says_what_the_verdict_says() {
             workload.units.iter_mut().for_each(|unit| unit.process /= units_per_process);
             workload
         });
-        for check in judged(workloads.collect(), Policy::Sequential).checks {
+        for check in judged(workloads.collect(), Policy::Sequential).into_stated().checks {
             assert_eq!(read_verdict(&check, 0.001), check.verdict, "{seed}: {}", check.reason);
             *seen.entry(check.verdict).or_insert(0) += 1;
             if check.reason.contains("called together") {
@@ -62,7 +62,7 @@ fn what_looks_slower_or_faster_and_is_not_sure_says_so() {
 fn an_older_judgement_is_shown_with_the_interval_that_decides() {
     let report = report(vec![workload(&noisy(1, 21, 0.03, 0.005))]);
     let judgement = holdpoint_gate::ab::judge_recorded(&report).unwrap();
-    let mut older = judgement.clone();
+    let mut older = judgement.clone().into_stated();
     let evidence = older.checks[0].paired.as_mut().unwrap().evidence.as_mut().unwrap();
     evidence.ratio_interval = Some([1.028, 1.032]);
     (evidence.ratio_interval_rate, evidence.needed) = (None, None);

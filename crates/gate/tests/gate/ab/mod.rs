@@ -12,7 +12,7 @@ mod unit_plan;
 
 use super::identity;
 use holdpoint_gate::ab::{self, Deciding};
-use holdpoint_gate::{HasExitCode, Policy, judge_sides};
+use holdpoint_gate::{HasExitCode, Judgement, Policy, judge_sides};
 use holdpoint_model::ab::{Clock, Ended, QUANTILE};
 use holdpoint_model::*;
 use holdpoint_stats::random::Random;

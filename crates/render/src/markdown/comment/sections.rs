@@ -11,7 +11,7 @@ use crate::table::{Cell, EmptyColumns, Grid, names, numbers, words};
 use crate::text::{clip, plural};
 use crate::units;
 use holdpoint_model::judgement::STATUS_METRIC;
-use holdpoint_model::{AbPlan, Calibration, Judgement, Revision, Side, Verdict};
+use holdpoint_model::{AbPlan, Calibration, Revision, Side, Stated, Verdict};
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
 
 const STDERR_LINES: usize = 5;
@@ -262,7 +262,7 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
 }
 
 /// The flags of `gate` that make it decide by the same rule; absent where none do.
-fn flags_of_run(j: &Judgement) -> Option<String> {
+fn flags_of_run(j: &Stated) -> Option<String> {
     let basis = j.basis.as_ref().and_then(|basis| basis.baseline());
     let threshold = basis.and_then(|basis| basis.threshold_pct);
     let threshold = threshold.or_else(|| j.threshold.as_ref().map(|keys| keys.threshold));
