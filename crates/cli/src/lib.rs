@@ -2,6 +2,7 @@
 
 pub mod args;
 mod interrupt;
+mod options;
 mod output;
 mod progress;
 mod show;
@@ -79,13 +80,13 @@ fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError>
         Command::Sweep(args) => show(flow::sweep::run(&args, output)?, output),
         Command::Compare(args) => show(flow::compare::run(&args)?, output),
         Command::Baseline(args) => show(flow::baseline::run(&args, output)?, output),
-        Command::Changes(args) => show(flow::changes::run(&args, output)?, output),
-        Command::History(args) => show(flow::history::run(&args, output)?, output),
-        Command::Trend(args) => show(flow::trend::run(&args, output)?, output),
-        Command::Report(args) => show(flow::report::run(&args, output)?, output),
+        Command::Changes(args) => show(flow::changes::run(&args.into(), output)?, output),
+        Command::History(args) => show(flow::history::run(&args.into(), output)?, output),
+        Command::Trend(args) => show(flow::trend::run(&args.into(), output)?, output),
+        Command::Report(args) => show(flow::report::run(&args.into(), output)?, output),
         Command::Roofline(args) => show(flow::roofline::run(&args, output)?, output),
-        Command::Cache(args) => show(flow::cache::run(&args)?, output),
-        Command::Init(args) => show(flow::init::run(&args, output)?, output),
+        Command::Cache(args) => show(flow::cache::run(&args.into())?, output),
+        Command::Init(args) => show(flow::init::run(&args.into(), output)?, output),
         Command::Doctor => show(Done::new(doctor::runtime_caps(), ExitCode::Ok), output),
         Command::Profile(args) => show(flow::profile::run(&args, output)?, output),
         Command::Sanitize(args) => show(flow::sanitize::run(&args, output)?, output),
@@ -93,9 +94,9 @@ fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError>
         Command::Check(args) => show(flow::check::run(&args, output)?, output),
         Command::Fuzz(args) => show(flow::fuzz::run(&args, output)?, output),
         Command::Replay(args) => show(flow::replay::run(&args, output)?, output),
-        Command::Attest(args) => show(flow::attest::run(&args)?, output),
-        Command::Checklist(args) => show(flow::checklist::run(&args, output)?, output),
-        Command::Ci(args) => show(flow::ci::run(&args, output)?, output),
+        Command::Attest(args) => show(flow::attest::run(&args.into())?, output),
+        Command::Checklist(args) => show(flow::checklist::run(&args.into(), output)?, output),
+        Command::Ci(args) => show(flow::ci::run(&args.into(), output)?, output),
         Command::Watchdog { session } => {
             jobs::watchdog::watch(&session, io::stdin().lock());
             Ok(ExitCode::Ok)

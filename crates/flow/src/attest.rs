@@ -2,19 +2,88 @@
 
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::{AttestArgs, AttestCommand, AttestCreateArgs, VerifyArgs};
-use crate::release::{self, Verified};
+use crate::release::{self, ReleaseRequest, VerificationRequest, Verified};
 use crate::support::sealing::tree_of;
 use holdpoint_evidence::attest::{self, Places, Request, Signed, Signer};
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::folder::find_file;
 use holdpoint_evidence::{EvidenceError, dsse, keys};
 use holdpoint_measure::{clock, machine};
-use holdpoint_model::attest::{ReleaseFile, ReleaseMetadata};
+use holdpoint_model::attest::{ReleaseFile, ReleaseMetadata, RuntimeTarget};
 use holdpoint_model::{Attestation, Envelope, ExitCode, FileError, ReleasePolicy, document};
 use holdpoint_render::markdown;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+
+/// What to do with attestations and keys.
+#[derive(Clone, Debug)]
+pub enum AttestRequest {
+    Keygen {
+        key: PathBuf,
+        /// Beside the private one, if absent.
+        public_key: Option<PathBuf>,
+    },
+    Create(AttestationRequest),
+    Sign {
+        attestation: PathBuf,
+        artifacts: PathBuf,
+        release_dir: PathBuf,
+        /// That of the environment, if absent.
+        key: Option<PathBuf>,
+        /// Beside the attestation, if absent.
+        output: Option<PathBuf>,
+    },
+    Verify {
+        file: PathBuf,
+        against: VerificationRequest,
+    },
+    Show {
+        file: PathBuf,
+    },
+}
+
+/// An attestation to be made. What is absent of the release's data is taken from CI and the repository.
+#[derive(Clone, Debug)]
+pub struct AttestationRequest {
+    /// The folder with artifacts and verdict files.
+    pub artifacts: PathBuf,
+    pub release_tag: Option<String>,
+    pub commit_sha: Option<String>,
+    pub release_owner: Option<String>,
+    pub runtime_target: RuntimeTarget,
+    pub ci_run_url: Option<String>,
+    /// KEY=PATH of artifacts that lie elsewhere in the folder.
+    pub artifact_path: Vec<String>,
+    /// KEY=PATH of verdict files beside those that are found by name.
+    pub gate_evidence: Vec<String>,
+    /// KEY=REASON of what this project does not have.
+    pub without: Vec<String>,
+    pub output_json: Option<PathBuf>,
+    pub output_md: Option<PathBuf>,
+    pub release_file: Vec<String>,
+    pub release: ReleaseRequest,
+}
+
+impl AttestationRequest {
+    /// The attestation of a folder, for a release of the files in the current one.
+    pub fn new(artifacts: PathBuf) -> Self {
+        Self {
+            artifacts,
+            release_tag: None,
+            commit_sha: None,
+            release_owner: None,
+            runtime_target: RuntimeTarget::default(),
+            ci_run_url: None,
+            artifact_path: Vec::new(),
+            gate_evidence: Vec::new(),
+            without: Vec::new(),
+            output_json: None,
+            output_md: None,
+            release_file: Vec::new(),
+            release: ReleaseRequest { policy: None, release_dir: ".".into() },
+        }
+    }
+}
 
 /// The result of a subcommand.
 #[derive(Debug)]
@@ -32,16 +101,16 @@ pub struct Signature {
     pub text: String,
 }
 
-pub fn run(args: &AttestArgs) -> Result<Done<Attested>, FlowError> {
-    match &args.command {
-        AttestCommand::Keygen { key, public_key } => keygen(key, public_key.as_deref()),
-        AttestCommand::Create(args) => create(args),
-        AttestCommand::Sign { attestation, artifacts, release_dir, key, output: path } => {
+pub fn run(request: &AttestRequest) -> Result<Done<Attested>, FlowError> {
+    match request {
+        AttestRequest::Keygen { key, public_key } => keygen(key, public_key.as_deref()),
+        AttestRequest::Create(args) => create(args),
+        AttestRequest::Sign { attestation, artifacts, release_dir, key, output: path } => {
             let places = Places { artifacts, released: release_dir };
             sign(attestation, places, key.as_deref(), path.as_deref())
         }
-        AttestCommand::Verify { file, against } => verify(file, against),
-        AttestCommand::Show { file } => {
+        AttestRequest::Verify { file, against } => verify(file, against),
+        AttestRequest::Show { file } => {
             let attestation = match Document::read(file)? {
                 Document::Bare(attestation) => *attestation,
                 Document::Envelope(envelope) => unchecked(&envelope, file)?,
@@ -70,7 +139,8 @@ fn keygen(key: &Path, public: Option<&Path>) -> Result<Done<Attested>, FlowError
     Ok(Done::new(Attested::Keys(Message { json, text }), ExitCode::Ok))
 }
 
-fn create(args: &AttestCreateArgs) -> Result<Done<Attested>, FlowError> {
+/// Writes an attestation.
+pub fn create(args: &AttestationRequest) -> Result<Done<Attested>, FlowError> {
     if !args.artifacts.is_dir() {
         let what = "no such folder; it should hold what gate, check, doctor and the like have written";
         return Err(FlowError::File { path: args.artifacts.clone(), what: what.to_owned() });
@@ -117,7 +187,7 @@ fn create(args: &AttestCreateArgs) -> Result<Done<Attested>, FlowError> {
 }
 
 /// The files that were named and those that the policy takes, with their hashes.
-fn release_files(args: &AttestCreateArgs, policy: &ReleasePolicy) -> Result<Vec<ReleaseFile>, FlowError> {
+fn release_files(args: &AttestationRequest, policy: &ReleasePolicy) -> Result<Vec<ReleaseFile>, FlowError> {
     let dir = &args.release.release_dir;
     let mut paths = attest::released::find(policy, dir)?;
     paths.extend(args.release_file.iter().cloned());
@@ -162,7 +232,7 @@ fn pairs(flag: &str, given: &[String], known: &[&str]) -> Result<Vec<(String, St
 }
 
 /// Of what, by whom: as was typed, else as CI tells.
-fn metadata(args: &AttestCreateArgs) -> Result<ReleaseMetadata, FlowError> {
+fn metadata(args: &AttestationRequest) -> Result<ReleaseMetadata, FlowError> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
     let revision = machine::revision(Path::new("."));
@@ -198,7 +268,7 @@ fn metadata(args: &AttestCreateArgs) -> Result<ReleaseMetadata, FlowError> {
         commit_sha,
         build_date_utc: clock::timestamp_utc(),
         release_owner: owner.unwrap_or_else(|| "unknown".to_owned()),
-        runtime_target: args.runtime_target.into(),
+        runtime_target: args.runtime_target,
         ci_run_url: run,
         dirty: revision.map(|revision| revision.dirty),
         tree_sha,
@@ -267,7 +337,7 @@ fn unchecked(envelope: &Envelope, path: &Path) -> Result<Attestation, FlowError>
     Ok(statement.predicate)
 }
 
-fn verify(path: &Path, against: &VerifyArgs) -> Result<Done<Attested>, FlowError> {
+fn verify(path: &Path, against: &VerificationRequest) -> Result<Done<Attested>, FlowError> {
     let checked = release::check(path, against)?;
     let signer = match &checked.signer {
         Signer::Key(id) => format!("signed by {id}"),

@@ -3,19 +3,23 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{BlameArgs, SelectArgs};
+use crate::options::BlameArgs;
 use crate::support::suites;
 use crate::{bisect, history};
 use holdpoint_gate::history::find_changes;
-use holdpoint_model::{Bisection, Cause, Changes, Effect, EventMember, LevelChange, Series, Track};
+use holdpoint_history::Location;
+use holdpoint_model::{
+    Bisection, Cause, Changes, Effect, EventMember, LevelChange, Series, SeriesFilter, Track,
+};
 
 pub fn run(args: &BlameArgs, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
-    let select = SelectArgs {
+    let select = SeriesFilter {
         suite: Some(suites::unbuilt(&args.suite)?.name),
         workload: args.workload.clone(),
-        ..SelectArgs::default()
+        ..SeriesFilter::default()
     };
-    let series = history::read(&args.store(), &select, watch)?;
+    let store = args.history.as_deref().map(Location::parse);
+    let series = history::read(store.as_ref(), &select, watch)?;
     let tracks: Vec<Track> = series.iter().map(Track::from).collect();
     let found = find_changes(&tracks);
     let member = choose(&found, args.revision.as_deref()).ok_or_else(|| no_change(args))?;

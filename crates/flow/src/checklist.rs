@@ -3,13 +3,24 @@
 use crate::Watch;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::ChecklistArgs;
-use crate::release::{self, Verified};
+use crate::release::{self, VerificationRequest, Verified};
 use holdpoint_evidence::{EvidenceError, checklist};
 use holdpoint_model::ExitCode;
 use holdpoint_render::markdown;
 use serde_json::json;
 use std::path::{Component, Path, PathBuf};
+
+/// A checklist to be filled.
+#[derive(Clone, Debug)]
+pub struct ChecklistRequest {
+    pub file: PathBuf,
+    /// The attestation or envelope to fill it from; it must verify.
+    pub attestation: PathBuf,
+    /// The release that it is judged for.
+    pub against: VerificationRequest,
+    /// Whether one is made where there is none.
+    pub init: bool,
+}
 
 /// The checklist, or why the attestation is no evidence.
 #[derive(Debug)]
@@ -18,7 +29,7 @@ pub enum Filled {
     Unverified(Verified),
 }
 
-pub fn run(args: &ChecklistArgs, watch: &dyn Watch) -> Result<Done<Filled>, FlowError> {
+pub fn run(args: &ChecklistRequest, watch: &dyn Watch) -> Result<Done<Filled>, FlowError> {
     // What does not hold is no evidence, and fills nothing.
     let release::Checked { broken, missing, attestation, .. } =
         release::check(&args.attestation, &args.against)?;

@@ -2,7 +2,6 @@
 
 use crate::attest::Document;
 use crate::error::FlowError;
-use crate::options::{ReleaseArgs, VerifyArgs};
 use crate::support::sealing::tree_of;
 use holdpoint_evidence::EvidenceError;
 use holdpoint_evidence::attest::{self, BaseRelation, Facts, Places, Problems, Signed, Signer};
@@ -12,7 +11,29 @@ use holdpoint_model::{Attestation, Date, ExitCode, ReleasePolicy};
 use holdpoint_process::git;
 use holdpoint_store::StoreError;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The release that an attestation is judged for.
+#[derive(Clone, Debug)]
+pub struct VerificationRequest {
+    /// The folder with the files that the attestation names.
+    pub artifacts: PathBuf,
+    /// The key that it must be signed with; that of the environment, if absent.
+    pub public_key: Option<PathBuf>,
+    /// The commit that it must be for; the one that is checked out, if absent.
+    pub commit_sha: Option<String>,
+    /// Ids of keys that may seal measurements, besides the policy's.
+    pub seal_keyid: Vec<String>,
+    pub release: ReleaseRequest,
+}
+
+/// The files that are released, and the policy that they must meet.
+#[derive(Clone, Debug)]
+pub struct ReleaseRequest {
+    /// Nothing may be missing, if absent.
+    pub policy: Option<PathBuf>,
+    pub release_dir: PathBuf,
+}
 
 /// Problems of an attestation or with a release, and the sentence about one without any.
 #[derive(Debug)]
@@ -61,7 +82,7 @@ impl Checked {
 }
 
 /// The policy that was named, or the strictest.
-pub fn read_policy(args: &ReleaseArgs) -> Result<ReleasePolicy, FlowError> {
+pub fn read_policy(args: &ReleaseRequest) -> Result<ReleasePolicy, FlowError> {
     match &args.policy {
         Some(path) => Ok(holdpoint_store::read_release_policy(path)?),
         None => Ok(ReleasePolicy::default()),
@@ -69,7 +90,7 @@ pub fn read_policy(args: &ReleaseArgs) -> Result<ReleasePolicy, FlowError> {
 }
 
 /// Holds a file against its signature, the files it speaks of and the policy.
-pub fn check(path: &Path, args: &VerifyArgs) -> Result<Checked, FlowError> {
+pub fn check(path: &Path, args: &VerificationRequest) -> Result<Checked, FlowError> {
     let mut policy = read_policy(&args.release)?;
     policy.sealed_by.extend(args.seal_keyid.iter().cloned());
     let (document, key) = match read_signed(path, args)? {
@@ -101,7 +122,7 @@ pub fn check(path: &Path, args: &VerifyArgs) -> Result<Checked, FlowError> {
 /// document was tampered with, or is another one.
 fn read_signed(
     path: &Path,
-    args: &VerifyArgs,
+    args: &VerificationRequest,
 ) -> Result<Result<(Document, Option<PublicKey>), String>, FlowError> {
     let document = match Document::read(path) {
         Ok(document) => document,
@@ -120,11 +141,11 @@ fn read_signed(
     }
 }
 
-fn read_key(args: &VerifyArgs) -> Result<PublicKey, EvidenceError> {
+fn read_key(args: &VerificationRequest) -> Result<PublicKey, EvidenceError> {
     keys::public(args.public_key.as_deref(), std::env::var(keys::PUBLIC_VARIABLE).ok().as_deref())
 }
 
-fn is_key_given(args: &VerifyArgs) -> bool {
+fn is_key_given(args: &VerificationRequest) -> bool {
     args.public_key.is_some() || std::env::var_os(keys::PUBLIC_VARIABLE).is_some()
 }
 

@@ -4,7 +4,6 @@ use crate::Watch;
 use crate::decided::Decided;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{ExportForm, ReportArgs, ReportForm};
 use crate::support::artifacts;
 use crate::support::ceilings;
 use crate::support::exports;
@@ -19,7 +18,53 @@ use holdpoint_model::document::AnyDocument;
 use holdpoint_model::{AbReport, Bisection, Calibration, Current, ExitCode, Judgement, Report, json};
 use holdpoint_render::{forms, html, json_for_terminal, markdown, svg};
 use holdpoint_store::StoreError;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A document to be shown again, and the pages to be made of it.
+#[derive(Clone, Debug)]
+pub struct ReportRequest {
+    pub report: PathBuf,
+    /// Its comparison, to be shown with it.
+    pub comparison: Option<PathBuf>,
+    pub markdown: Option<PathBuf>,
+    pub html: Option<PathBuf>,
+    /// The address of the repository whose commits are linked.
+    pub repository: Option<String>,
+    /// The report of a ceilings suite; those that are kept, if absent.
+    pub ceilings: Option<PathBuf>,
+    pub form: Option<ReportForm>,
+    /// Where it is written in that form.
+    pub output: Option<PathBuf>,
+    /// The file that findings point to.
+    pub location: Option<String>,
+}
+
+/// The forms of other programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportForm {
+    ApexGpu,
+    Github,
+    Junit,
+    Sarif,
+    Export(ExportForm),
+}
+
+/// The forms of programs that keep or draw numbers (docs/imports.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportForm {
+    Bmf,
+    GithubActionBenchmark,
+    Openmetrics,
+    Csv,
+    Parquet,
+}
+
+impl ExportForm {
+    /// Whether it holds samples and nothing else.
+    pub fn is_samples(self) -> bool {
+        matches!(self, Self::Csv | Self::Parquet)
+    }
+}
 
 /// A document that is shown again, and why its judgement does not hold.
 #[derive(Debug)]
@@ -69,13 +114,11 @@ pub struct ApexPage {
     pub page: String,
 }
 
-pub fn run(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+pub fn run(args: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
     match args.form {
         Some(ReportForm::ApexGpu) => return run_apex_gpu(args, watch),
-        Some(form) => match form.export() {
-            Some(form) => return run_export(args, form, watch),
-            None => return run_form(args, form, watch),
-        },
+        Some(ReportForm::Export(form)) => return run_export(args, form, watch),
+        Some(form) => return run_form(args, form, watch),
         None => {}
     }
     if args.report.extension().is_some_and(|end| end == "ndjson") {
@@ -100,7 +143,7 @@ pub fn run(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowErro
 }
 
 /// The trend of a suite, with the changes of its levels.
-fn run_trend(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+fn run_trend(args: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
     if args.markdown.is_some() || args.comparison.is_some() {
         let what = "a trend has a page as HTML only; give --html FILE".to_owned();
         return Err(FlowError::File { path: args.report.clone(), what });
@@ -111,7 +154,11 @@ fn run_trend(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowEr
 }
 
 /// A file of another tool, as a report.
-fn run_imported(args: &ReportArgs, error: StoreError, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+fn run_imported(
+    args: &ReportRequest,
+    error: StoreError,
+    watch: &dyn Watch,
+) -> Result<Done<Shown>, FlowError> {
     let imported = imports::read_report(&args.report);
     let (report, notes) = imported.map_err(|foreign| imports::clearer(error, foreign))?;
     let done = run_report(args, report, &notes, watch)?;
@@ -154,7 +201,7 @@ impl Loaded {
     }
 }
 
-fn run_judgement(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+fn run_judgement(args: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
     let loaded = Loaded::read(&args.report)?;
     let problem = Problem::new(&loaded.rejudged);
     let judgement = loaded.rejudged.judgement.clone();
@@ -183,7 +230,7 @@ impl Problem {
 }
 
 fn run_report(
-    args: &ReportArgs,
+    args: &ReportRequest,
     report: Report,
     notes: &[String],
     watch: &dyn Watch,
@@ -200,7 +247,7 @@ fn run_report(
 }
 
 /// The comparison judged again: by the runs beside it, or by this one where there are none.
-fn rejudge_with(stated: &Judgement, report: &Report, args: &ReportArgs) -> Rejudged {
+fn rejudge_with(stated: &Judgement, report: &Report, args: &ReportRequest) -> Rejudged {
     let dir = args.comparison.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
     let day = artifacts::day_of(stated.timestamp_utc.as_deref());
     let (beside, names) = rejudge_beside(stated, dir, None, day);
@@ -230,7 +277,7 @@ impl From<String> for Page {
 }
 
 /// The roofline for the page; nothing where no ceilings were named and none are kept.
-fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(), FlowError> {
+fn add_roofline(page: &mut Page, args: &ReportRequest, report: &Report) -> Result<(), FlowError> {
     let Some(path) = args.markdown.as_ref().or(args.html.as_ref()) else { return Ok(()) };
     let roofline = match ceilings::roofline(report, args.ceilings.as_deref()) {
         Ok(roofline) => roofline,
@@ -246,7 +293,7 @@ fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(
 }
 
 /// The numbers in the form of a program that keeps or draws them.
-fn run_export(args: &ReportArgs, form: ExportForm, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+fn run_export(args: &ReportRequest, form: ExportForm, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
     if form == ExportForm::Parquet && args.output.is_none() {
         return Err(FlowError::Input(
             "a Parquet file is not text; say where to write it with --output FILE".to_owned(),
@@ -266,7 +313,7 @@ fn run_export(args: &ReportArgs, form: ExportForm, watch: &dyn Watch) -> Result<
 }
 
 /// A comparison in the form of a program that shows what was found.
-fn run_form(args: &ReportArgs, form: ReportForm, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+fn run_form(args: &ReportRequest, form: ReportForm, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
     let loaded = Loaded::read(&args.report)?;
     let problem = Problem::new(&loaded.rejudged);
     let judgement = loaded.rejudged.clone().with_problem();
@@ -292,7 +339,7 @@ fn run_form(args: &ReportArgs, form: ReportForm, watch: &dyn Watch) -> Result<Do
 }
 
 /// The report as Apex-X would have written it: JSON in the file, its page on stdout.
-fn run_apex_gpu(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+fn run_apex_gpu(args: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
     let report = holdpoint_store::read_document::<Report>(&args.report)?;
     let report = ApexGpuReport::try_from(&report)
         .map_err(|error| FlowError::File { path: args.report.clone(), what: error.to_string() })?;
@@ -306,7 +353,7 @@ fn run_apex_gpu(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, Flo
 }
 
 fn show(
-    args: &ReportArgs,
+    args: &ReportRequest,
     document: Document,
     page: &Page,
     problem: Option<Problem>,
@@ -349,7 +396,7 @@ fn page_html(document: &Document, extras: &html::Extras<'_>) -> Option<String> {
 }
 
 /// An edited file is bad input, but is shown.
-fn end(args: &ReportArgs, document: Document, problem: Option<Problem>) -> Done<Shown> {
+fn end(args: &ReportRequest, document: Document, problem: Option<Problem>) -> Done<Shown> {
     let end = match &problem {
         Some(Problem { what, is_edited: true }) => {
             Err(FlowError::File { path: args.report.clone(), what: what.clone() })

@@ -1,7 +1,7 @@
 //! The outcome of a check: the decision about the event, the result of the gate's job, and the evidence, judged again.
 
+use super::ReportRequest;
 use super::gate::{DECISION, NO_VERDICT};
-use crate::options::CiReportArgs;
 use crate::support::artifacts::Found;
 use holdpoint_ci::guard::plain;
 use holdpoint_ci::outcome::Outcome;
@@ -17,7 +17,7 @@ pub struct Decided {
 }
 
 impl Decided {
-    pub fn read(args: &CiReportArgs) -> Self {
+    pub fn read(args: &ReportRequest) -> Self {
         if let Some(decision) = &args.decision {
             return Self { decision: decision.clone(), reason: clean_text(&args.reason) };
         }

@@ -2,9 +2,30 @@
 
 use super::history::{History, Matters};
 use crate::error::FlowError;
-use crate::options::{EventArgs, ForgeName};
 use holdpoint_ci::guard::{EventError, Filter, GitHub, GitLab, Ruling, Settings, github, gitlab};
+use holdpoint_ci::workflows::Forge;
 use std::path::{Path, PathBuf};
+
+/// The event that a decision is about. What is absent is taken from the environment.
+#[derive(Clone, Debug, Default)]
+pub struct EventRequest {
+    pub forge: Option<Forge>,
+    pub event_name: Option<String>,
+    /// The file with the event.
+    pub event_path: Option<PathBuf>,
+    /// The commit of events that name none.
+    pub sha: Option<String>,
+    /// Branches to gate besides the default one.
+    pub branch: Vec<String>,
+    /// The label that a pull request must have to be measured; empty: none.
+    pub label: String,
+    /// Scheduled runs may use the GPU if this is `true`.
+    pub scheduled: String,
+    /// Of a GitLab pipeline that was started by hand: the GPU is used if this is `self-hosted-gpu`.
+    pub run_mode: String,
+    /// Of such a pipeline: the full hash of a commit to compare with the branch; empty: the branch itself.
+    pub measure: String,
+}
 
 /// The rest of what a decision about an event needs.
 #[derive(Default)]
@@ -17,15 +38,15 @@ pub struct Asked<'a> {
 }
 
 /// Whether this job is one of GitLab's.
-pub fn is_gitlab(args: &EventArgs) -> bool {
+pub fn is_gitlab(args: &EventRequest) -> bool {
     match args.forge {
-        Some(forge) => forge == ForgeName::Gitlab,
+        Some(forge) => forge == Forge::GitLab,
         None => variable("GITLAB_CI") == "true",
     }
 }
 
 /// Decides by the event alone.
-pub fn decide(args: &EventArgs, asked: &Asked) -> Result<Ruling, FlowError> {
+pub fn decide(args: &EventRequest, asked: &Asked) -> Result<Ruling, FlowError> {
     let label = Some(args.label.clone()).filter(|label| !label.is_empty());
     let branches = args.branch.iter().filter(|branch| !branch.is_empty()).cloned().collect();
     let settings = Settings { scheduled: args.scheduled == "true", label, hosted: asked.hosted, branches };
@@ -59,7 +80,7 @@ pub fn filtered(ruling: Ruling, history: &History, matters: Option<&Matters>) ->
 }
 
 fn of_github(
-    args: &EventArgs,
+    args: &EventRequest,
     asked: &Asked,
     settings: &Settings,
 ) -> Result<Result<Ruling, EventError>, FlowError> {
@@ -86,7 +107,7 @@ fn of_github(
     Ok(github(&event, settings))
 }
 
-fn of_gitlab(args: &EventArgs, settings: &Settings) -> Result<Ruling, EventError> {
+fn of_gitlab(args: &EventRequest, settings: &Settings) -> Result<Ruling, EventError> {
     let pipeline = GitLab {
         pipeline_source: variable("CI_PIPELINE_SOURCE"),
         project_id: variable("CI_PROJECT_ID"),

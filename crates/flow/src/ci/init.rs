@@ -3,13 +3,45 @@
 use super::CiResult;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{ForgeName, InitArgs};
 use holdpoint_ci::workflows::{File, Forge, Part, Settings, files};
 use holdpoint_model::ExitCode;
 use holdpoint_process::git;
 use serde::Serialize;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Workflows to be written into a repository.
+#[derive(Clone, Debug)]
+pub struct WorkflowsRequest {
+    /// The root of the repository.
+    pub dir: PathBuf,
+    pub forge: Forge,
+    /// Overwrites files that differ.
+    pub force: bool,
+    /// Writes the files even if the folder is in no git repository.
+    pub no_repository: bool,
+    /// Writes nothing, and fails unless the files are up to date.
+    pub check: bool,
+    pub suite: String,
+    /// Branches to gate; the default one, if empty.
+    pub branch: Vec<String>,
+    /// The command that installs holdpoint on a runner, or else a release archive and its hash.
+    pub install: Option<String>,
+    pub install_url: Option<String>,
+    pub install_sha256: Option<String>,
+    /// Also gates on a machine with a GPU.
+    pub gpu: bool,
+    pub gpu_suite: String,
+    /// Labels of the runner with the GPU.
+    pub runner: Vec<String>,
+    /// The label of pull requests that may use it.
+    pub label: Option<String>,
+    pub weekly: bool,
+    pub promote: bool,
+    pub notify: bool,
+    pub history: bool,
+    pub forks: bool,
+}
 
 /// How a file stands to what would be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -46,7 +78,7 @@ struct Found {
     text: String,
 }
 
-pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
+pub fn run(args: &WorkflowsRequest) -> Result<Done<CiResult>, FlowError> {
     refuse_folder(args)?;
     refuse_part(args)?;
     let files = files(&settings(args)?).map_err(|error| FlowError::Input(error.to_string()))?;
@@ -69,7 +101,7 @@ pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
     }
     let words = ["written", "written over", "as it was"];
     let mut done = Done::new(CiResult::Files(Files { found, words }), ExitCode::Ok);
-    if args.forge == ForgeName::Github && args.gpu {
+    if args.forge == Forge::GitHub && args.gpu {
         done = done.with_note(
             "next, before the runner with the GPU is there: in a public repository set Settings > Actions > General > \"Require \
              approval for all external contributors\", or give the runner to the default branch's workflows only \
@@ -78,10 +110,10 @@ pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
     }
     let gpu = match (args.gpu, args.forge) {
         (false, _) => "",
-        (true, ForgeName::Github) => {
+        (true, Forge::GitHub) => {
             ", and gpu-perf-regression or, where forks are welcome, the check holdpoint/gpu"
         }
-        (true, ForgeName::Gitlab) => " and gpu-perf-regression",
+        (true, Forge::GitLab) => " and gpu-perf-regression",
     };
     Ok(done.with_note(format!(
         "next: commit them, let somebody who owns the repository review .github or .gitlab with every change (CODEOWNERS), \
@@ -90,8 +122,8 @@ pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
 }
 
 /// Parts that one forge cannot have.
-fn refuse_part(args: &InitArgs) -> Result<(), FlowError> {
-    if args.forge == ForgeName::Gitlab && args.forks {
+fn refuse_part(args: &WorkflowsRequest) -> Result<(), FlowError> {
+    if args.forge == Forge::GitLab && args.forks {
         return Err(FlowError::Input(
             "--forks is for GitHub: on GitLab a fork's merge request runs its pipeline in the fork, which the project's jobs do \
              not see; a pipeline that a maintainer starts for its commit comments on it (docs/ci-gitlab.md)"
@@ -102,7 +134,7 @@ fn refuse_part(args: &InitArgs) -> Result<(), FlowError> {
 }
 
 /// A gate without a suite would fail on every change.
-fn refuse_missing_suite(args: &InitArgs) -> Result<(), FlowError> {
+fn refuse_missing_suite(args: &WorkflowsRequest) -> Result<(), FlowError> {
     let gpu = args.gpu.then_some(&args.gpu_suite);
     let Some(suite) = std::iter::once(&args.suite).chain(gpu).find(|suite| !args.dir.join(suite).is_file())
     else {
@@ -116,7 +148,7 @@ fn refuse_missing_suite(args: &InitArgs) -> Result<(), FlowError> {
 }
 
 /// A slip in a path makes no folder, and no workflows where no forge will find them.
-fn refuse_folder(args: &InitArgs) -> Result<(), FlowError> {
+fn refuse_folder(args: &WorkflowsRequest) -> Result<(), FlowError> {
     let dir = &args.dir;
     let refused = |what: &str| Err(FlowError::File { path: dir.clone(), what: what.to_owned() });
     if !dir.is_dir() {
@@ -149,7 +181,7 @@ fn look(dir: &Path, file: File) -> Result<Found, FlowError> {
     Ok(Found { path: file.path, state, text: file.text })
 }
 
-fn settings(args: &InitArgs) -> Result<Settings, FlowError> {
+fn settings(args: &WorkflowsRequest) -> Result<Settings, FlowError> {
     let asked = [
         (args.gpu, Part::Gpu),
         (args.weekly, Part::Weekly),
@@ -163,10 +195,7 @@ fn settings(args: &InitArgs) -> Result<Settings, FlowError> {
         given => given.to_vec(),
     };
     Ok(Settings {
-        forge: match args.forge {
-            ForgeName::Github => Forge::GitHub,
-            ForgeName::Gitlab => Forge::GitLab,
-        },
+        forge: args.forge,
         command: command(args),
         suite: args.suite.clone(),
         gpu_suite: args.gpu_suite.clone(),
@@ -180,7 +209,7 @@ fn settings(args: &InitArgs) -> Result<Settings, FlowError> {
 
 /// The command that installs holdpoint. There is no default: no release is published, and a tag or a name could come to mean
 /// another program.
-fn install(args: &InitArgs) -> Result<String, FlowError> {
+fn install(args: &WorkflowsRequest) -> Result<String, FlowError> {
     let wrong = |what: String| Err(FlowError::Input(what));
     let (url, sha256) = match (&args.install, &args.install_url, &args.install_sha256) {
         (Some(command), ..) => return Ok(command.clone()),
@@ -207,20 +236,20 @@ fn install(args: &InitArgs) -> Result<String, FlowError> {
          sha256sum --check && tar -xzf holdpoint/archive -C holdpoint --strip-components 1"
     );
     Ok(match args.forge {
-        ForgeName::Github => format!("{fetch} && echo \"$PWD/holdpoint\" >> \"$GITHUB_PATH\""),
-        ForgeName::Gitlab => format!("{fetch} && export PATH=\"$PWD/holdpoint:$PATH\""),
+        Forge::GitHub => format!("{fetch} && echo \"$PWD/holdpoint\" >> \"$GITHUB_PATH\""),
+        Forge::GitLab => format!("{fetch} && export PATH=\"$PWD/holdpoint:$PATH\""),
     })
 }
 
 /// The command that writes these files again: what differs from the defaults, in one order.
-fn command(args: &InitArgs) -> String {
+fn command(args: &WorkflowsRequest) -> String {
     let mut words = vec!["holdpoint ci init".to_owned()];
     let mut add = |flag: &str, value: &str, default: &str| {
         if value != default {
             words.push(format!("--{flag} {}", shell_word(value)));
         }
     };
-    add("forge", if args.forge == ForgeName::Gitlab { "gitlab" } else { "github" }, "github");
+    add("forge", if args.forge == Forge::GitLab { "gitlab" } else { "github" }, "github");
     add("suite", &args.suite, "perf.toml");
     for branch in &args.branch {
         add("branch", branch, "");

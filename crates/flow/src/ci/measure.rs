@@ -3,23 +3,42 @@
 
 use super::CiResult;
 use crate::ab::sides::{self, Base, Head, Planned};
+use crate::attest::{self, AttestationRequest};
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::gate::{Gated, StoredGate};
 use crate::options::{
-    AttestArgs, AttestCommand, AttestCreateArgs, BaselineDir, DecideArgs, GateArgs, HistoryArg, MeasureArgs,
-    PolicyArgs, ProfileOn, ReleaseArgs, SealArgs, SuiteArg, TargetName, WaiversArg,
+    BaselineDir, DecideArgs, GateArgs, HistoryArg, PolicyArgs, ProfileOn, SealArgs, SuiteArg, WaiversArg,
 };
 use crate::support::artifacts;
 use crate::support::rules::Rules;
 use crate::support::suites;
-use crate::{Watch, ab, attest, run};
+use crate::{Watch, ab, run};
 use holdpoint_measure::builds::Builds;
 use holdpoint_model::ExitCode;
+use holdpoint_model::attest::RuntimeTarget;
 use std::path::{Path, PathBuf};
 
+/// A revision to be measured: paths are absolute, and the current folder is the checkout.
+#[derive(Clone, Debug)]
+pub struct MeasureRequest {
+    /// The suite, as it is at the base.
+    pub suite: PathBuf,
+    /// The folder of the checkout that paths in the suite are relative to.
+    pub workdir: PathBuf,
+    /// The folder `.holdpoint` of the base.
+    pub settings: PathBuf,
+    pub artifacts: PathBuf,
+    /// The commit that is measured.
+    pub head: String,
+    /// The commit that it is compared with, side by side; a stored baseline if absent.
+    pub against: Option<String>,
+    pub gpu: bool,
+    pub trend: bool,
+}
+
 /// Measures, judges, and leaves the evidence with a draft of the release attestation.
-pub fn run(args: &MeasureArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+pub fn run(args: &MeasureRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
     let judged = match &args.against {
         Some(revision) => against(args, revision, watch),
         None => with_baseline(args, watch),
@@ -28,7 +47,7 @@ pub fn run(args: &MeasureArgs, watch: &dyn Watch) -> Result<Done<CiResult>, Flow
     judged.map(|done| done.map(|gated| CiResult::Gated(Box::new(gated))))
 }
 
-fn suite_arg(args: &MeasureArgs) -> SuiteArg {
+fn suite_arg(args: &MeasureRequest) -> SuiteArg {
     SuiteArg {
         suite: args.suite.to_string_lossy().into_owned(),
         device: None,
@@ -37,12 +56,12 @@ fn suite_arg(args: &MeasureArgs) -> SuiteArg {
 }
 
 /// Slowdowns that the base answers for.
-fn waivers(args: &MeasureArgs) -> WaiversArg {
+fn waivers(args: &MeasureRequest) -> WaiversArg {
     WaiversArg { waivers: Some(args.settings.join("waivers.toml")).filter(|path| path.is_file()) }
 }
 
 /// Compares with a revision, both alive at the same time.
-fn against(args: &MeasureArgs, revision: &str, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+fn against(args: &MeasureRequest, revision: &str, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
     let _lock = artifacts::lock(&args.artifacts, watch)?;
     let suite = Box::new(sides::revision_suite(&suite_arg(args))?);
     let files = gate_args(args).files();
@@ -54,7 +73,7 @@ fn against(args: &MeasureArgs, revision: &str, watch: &dyn Watch) -> Result<Done
 }
 
 /// Builds the checkout and compares it with the baseline that the base has for this machine.
-fn with_baseline(args: &MeasureArgs, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+fn with_baseline(args: &MeasureRequest, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
     let gate_args = gate_args(args);
     let _lock = artifacts::lock(&args.artifacts, watch)?;
     let suite = suites::load(&gate_args.suite)?;
@@ -77,7 +96,7 @@ fn with_baseline(args: &MeasureArgs, watch: &dyn Watch) -> Result<Done<Gated>, F
 }
 
 /// The settings of the base, as flags of a gate.
-fn gate_args(args: &MeasureArgs) -> GateArgs {
+fn gate_args(args: &MeasureRequest) -> GateArgs {
     GateArgs {
         last_good: None,
         suite: suite_arg(args),
@@ -101,10 +120,10 @@ fn gate_args(args: &MeasureArgs) -> GateArgs {
 }
 
 /// A draft of the release evidence: what it lacks is seen when a release is made of it.
-fn draft(args: &MeasureArgs, watch: &dyn Watch) {
+fn draft(args: &MeasureRequest, watch: &dyn Watch) {
     let (target, gate) = match args.gpu {
-        true => (TargetName::Triton, "gpu_perf_regression"),
-        false => (TargetName::Cpu, "cpu_perf_regression"),
+        true => (RuntimeTarget::Triton, "gpu_perf_regression"),
+        false => (RuntimeTarget::Cpu, "cpu_perf_regression"),
     };
     let name = match (args.gpu, args.trend) {
         (false, false) => "release_attestation_ci",
@@ -114,22 +133,14 @@ fn draft(args: &MeasureArgs, watch: &dyn Watch) {
     };
     // Not every worker says that its times are a device's.
     let is_judged = args.artifacts.join(artifacts::COMPARISON).is_file();
-    let create = AttestCreateArgs {
-        artifacts: args.artifacts.clone(),
-        release_tag: None,
+    let draft = AttestationRequest {
         commit_sha: Some(args.head.clone()),
-        release_owner: None,
         runtime_target: target,
-        ci_run_url: None,
-        artifact_path: Vec::new(),
         gate_evidence: is_judged.then(|| format!("{gate}={}", artifacts::COMPARISON)).into_iter().collect(),
-        without: Vec::new(),
         output_json: Some(args.artifacts.join("release").join(format!("{name}.json"))),
-        output_md: None,
-        release_file: Vec::new(),
-        release: ReleaseArgs { policy: None, release_dir: PathBuf::from(".") },
+        ..AttestationRequest::new(args.artifacts.clone())
     };
-    if let Err(error) = attest::run(&AttestArgs { command: AttestCommand::Create(create) }) {
+    if let Err(error) = attest::create(&draft) {
         watch.note(&format!("no draft of the release evidence: {error}"));
     }
 }

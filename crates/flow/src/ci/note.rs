@@ -1,8 +1,8 @@
 //! The comment on a merge request of GitLab.
 
+use super::ReportRequest;
 use super::variable;
 use crate::error::FlowError;
-use crate::options::CiReportArgs;
 use holdpoint_ci::gitlab::{Client, GitLabError};
 use holdpoint_render::markdown::comment;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const TOKEN: &str = "HOLDPOINT_GITLAB_TOKEN";
 
 /// Writes the note of the merge request, and says what became of it.
-pub fn post(args: &CiReportArgs, body: &str) -> Result<Value, FlowError> {
+pub fn post(args: &ReportRequest, body: &str) -> Result<Value, FlowError> {
     let wanted = |name: &str| {
         variable(name).ok_or_else(|| FlowError::Input(format!("the environment variable {name} is not set")))
     };

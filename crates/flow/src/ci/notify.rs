@@ -4,7 +4,6 @@ use super::CiResult;
 use super::{own_url, variable};
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::NotifyArgs;
 use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, Found};
 use holdpoint_ci::guard::plain;
 use holdpoint_ci::notify::{self, Delivery, Environment, Message as Notification, NotifyError, Outcome};
@@ -20,7 +19,19 @@ use std::sync::Arc;
 /// Folders of one run's gates at most.
 const GATES_MAX: usize = 16;
 
-pub fn run(args: &NotifyArgs) -> Result<Done<CiResult>, FlowError> {
+/// A gate's evidence, and who is to be notified of it.
+#[derive(Clone, Debug)]
+pub struct NotifyRequest {
+    pub artifacts: PathBuf,
+    /// The conclusion of the run that wrote the folder, or a folder per gate.
+    pub conclusion: Option<String>,
+    /// The file with the recipients.
+    pub config: PathBuf,
+    /// Prints what would be sent.
+    pub dry_run: bool,
+}
+
+pub fn run(args: &NotifyRequest) -> Result<Done<CiResult>, FlowError> {
     let config = NotifyConfig::parse(&holdpoint_store::read_text(&args.config)?)
         .map_err(|error| FlowError::File { path: args.config.clone(), what: error.to_string() })?;
     let notices = match &args.conclusion {
@@ -56,7 +67,7 @@ struct Told {
 }
 
 /// Notices of a run's gates: those that passed are left out, and a run that left nothing has one.
-fn of_run(args: &NotifyArgs, conclusion: &str) -> Result<Vec<Told>, FlowError> {
+fn of_run(args: &NotifyRequest, conclusion: &str) -> Result<Vec<Told>, FlowError> {
     let has_evidence =
         |dir: &Path| [EXIT_CODE, COMPARISON, AB].iter().any(|name| dir.join(name).symlink_metadata().is_ok());
     let folders: Vec<PathBuf> = if has_evidence(&args.artifacts) {

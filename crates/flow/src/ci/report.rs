@@ -7,7 +7,6 @@ use super::{own_url, variable};
 use crate::Watch;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::CiReportArgs;
 use crate::support::artifacts::Found;
 use holdpoint_ci::github::{ApiError, Author, Check, Client, Event, Posted, Resolved, Unposted};
 use holdpoint_ci::outcome::{Conclusion, Outcome};
@@ -30,7 +29,40 @@ const PULL_REQUEST: &str = "pull_request";
 /// The event of `/perf SHA`, which knows no commit.
 const ISSUE_COMMENT: &str = "issue_comment";
 
-pub fn run(args: &CiReportArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+/// A gate's evidence to be reported.
+#[derive(Clone, Debug)]
+pub struct ReportRequest {
+    pub artifacts: PathBuf,
+    /// The name of this gate's comment.
+    pub key: String,
+    /// Prints the comment and posts nothing.
+    pub dry_run: bool,
+    /// Also appends it to the job's summary.
+    pub summary: bool,
+    /// The check to be set on the commit.
+    pub check: Option<String>,
+    /// The result of the job that measured.
+    pub gate_result: Option<String>,
+    /// The decision of `ci guard`, and its reason.
+    pub decision: Option<String>,
+    pub reason: String,
+    /// The cost of an hour of machine time.
+    pub rate: Option<Rate>,
+    /// The pull request, and the commit that was measured; the event's, if absent.
+    pub pr: Option<u64>,
+    pub sha: Option<String>,
+    /// The login that posts the comment.
+    pub author: Option<String>,
+}
+
+impl ReportRequest {
+    /// The commit that was measured, where it is given: a workflow may hand on nothing.
+    pub fn sha(&self) -> Option<&String> {
+        self.sha.as_ref().filter(|sha| !sha.is_empty())
+    }
+}
+
+pub fn run(args: &ReportRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
     let mut found = Found::read(&args.artifacts);
     if !args.artifacts.is_dir() {
         watch.note(&format!("{}: no such folder: there is no verdict", args.artifacts.display()));
@@ -70,7 +102,7 @@ pub fn run(args: &CiReportArgs, watch: &dyn Watch) -> Result<Done<CiResult>, Flo
 
 /// A report and where it goes.
 struct Report<'a> {
-    args: &'a CiReportArgs,
+    args: &'a ReportRequest,
     started: Option<&'a Started>,
     body: &'a str,
     outcome: Option<&'a Outcome>,
@@ -151,7 +183,7 @@ fn is_gitlab() -> bool {
 
 /// Sets the check of the commit.
 fn set_check(
-    args: &CiReportArgs,
+    args: &ReportRequest,
     started: Option<&Started>,
     outcome: Option<&Outcome>,
 ) -> Result<Option<String>, FlowError> {
@@ -185,7 +217,7 @@ fn is_foreign_pipeline() -> bool {
 }
 
 /// Evidence that is not of the commit that was to be measured, or does not say so.
-fn strays(found: &Found, args: &CiReportArgs, started: Option<&Started>) -> Vec<String> {
+fn strays(found: &Found, args: &ReportRequest, started: Option<&Started>) -> Vec<String> {
     let of_event = started.and_then(|started| started.head_sha(args.pr));
     let Some(wanted) = args.sha().cloned().or(of_event) else { return Vec::new() };
     // A pull request's job checks out, unless told otherwise, what GitHub would merge.
@@ -216,7 +248,7 @@ struct Started {
 
 impl Started {
     /// Absent outside of a job.
-    fn read(args: &CiReportArgs) -> Result<Option<Self>, FlowError> {
+    fn read(args: &ReportRequest) -> Result<Option<Self>, FlowError> {
         let (Some(name), Some(path)) = (variable("GITHUB_EVENT_NAME"), variable("GITHUB_EVENT_PATH")) else {
             return Ok(None);
         };
@@ -286,7 +318,7 @@ impl Started {
 
 /// Posts it, and says what became of it.
 fn post(
-    args: &CiReportArgs,
+    args: &ReportRequest,
     started: Option<&Started>,
     body: &str,
     watch: &dyn Watch,

@@ -4,7 +4,7 @@ mod detect;
 
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{FirstSuiteArgs, SuiteArg};
+use crate::options::SuiteArg;
 use crate::support::suites::{self, OWN_FILE};
 use crate::{Watch, run};
 use detect::{Files, Proposal};
@@ -14,7 +14,7 @@ use holdpoint_model::suite::MeasurePlan;
 use holdpoint_model::{ExitCode, Report, Suite};
 use serde::Serialize;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Marks what has to be filled in.
 pub(crate) const TO_FILL_IN: &str = "# CHANGE";
@@ -29,6 +29,15 @@ const PASSED_OVER: [&str; 9] =
 /// Workloads that are tried at most: the trial shows that the suite runs, not how fast it is.
 const TRIED_MAX: usize = 5;
 
+/// A first suite to be written.
+#[derive(Clone, Debug)]
+pub struct InitRequest {
+    /// The repository.
+    pub dir: PathBuf,
+    /// Whether a suite that is there is overwritten.
+    pub force: bool,
+}
+
 /// The new suite file, and the result of its trial.
 #[derive(Debug, Serialize)]
 pub struct Started {
@@ -38,7 +47,7 @@ pub struct Started {
     pub report: Option<Report>,
 }
 
-pub fn run(args: &FirstSuiteArgs, watch: &dyn Watch) -> Result<Done<Started>, FlowError> {
+pub fn run(args: &InitRequest, watch: &dyn Watch) -> Result<Done<Started>, FlowError> {
     let dir = &args.dir;
     if !dir.is_dir() {
         return Err(FlowError::Input(format!("--dir {}: there is no such folder", dir.display())));

@@ -1,6 +1,6 @@
 //! Options of `blame`.
 
-use super::{BisectArgs, DecideArgs, StoreArg, SuiteArg};
+use super::{BisectArgs, DecideArgs, SuiteArg};
 use holdpoint_history::Location;
 use std::path::PathBuf;
 
@@ -31,10 +31,6 @@ pub struct BlameArgs {
 }
 
 impl BlameArgs {
-    pub fn store(&self) -> StoreArg {
-        StoreArg { store: self.history.clone() }
-    }
-
     /// The search between these revisions.
     pub fn bisect(&self, good: String, bad: String, workload: String) -> BisectArgs {
         BisectArgs {

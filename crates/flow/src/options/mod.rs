@@ -3,24 +3,16 @@
 mod ab;
 mod baseline;
 mod blame;
-mod cache;
-mod changes;
 mod check;
-mod ci;
-mod comment;
 mod compare;
 mod engine;
-mod evidence;
 mod fuzz;
 mod gate;
-mod history;
-mod init;
 mod inspect;
 mod policy;
-mod report;
+mod replay;
 mod roofline;
 mod run;
-mod trend;
 
 pub use ab::{
     AbArgs, AbFiles, BisectArgs, CalibrateArgs, CommandArgs, DecideArgs, QuestionArgs, UNITS_AT_ONCE,
@@ -29,36 +21,20 @@ pub use baseline::{
     BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs, ShowPageArgs,
 };
 pub use blame::BlameArgs;
-pub use cache::{CacheArgs, CacheCommand};
-pub use changes::ChangesArgs;
 pub use check::CheckArgs;
-pub use ci::{
-    CiArgs, CiCommand, CiGateArgs, CiPromoteArgs, DecidedArgs, EventArgs, ForgeName, GuardArgs, InitArgs,
-    MeasureArgs, ModeName,
-};
-pub use comment::{CiReportArgs, NotifyArgs};
 pub use compare::CompareArgs;
 pub use engine::{EngineArgs, SweepArgs};
-pub use evidence::{
-    AttestArgs, AttestCommand, AttestCreateArgs, ChecklistArgs, ReleaseArgs, ReplayArgs, ReplayCommand,
-    ReplayCompare, TargetName, VerifyArgs,
-};
 pub use fuzz::{Accuracy, FuzzArgs, FuzzCommand};
 pub use gate::{CONFIRM_DEFAULT, GateArgs, RUNS_DEFAULT};
-pub use history::{
-    AcceptArgs, AddArgs, ExportArgs, HistoryArg, HistoryArgs, HistoryCommand, HistoryForm, PruneArgs,
-    SelectArgs, StoreArg,
-};
-pub use init::FirstSuiteArgs;
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
 use policy::policy_parser;
 pub use policy::{Difference, PolicyArgs};
-pub use report::{ExportForm, ReportArgs, ReportForm};
+pub use replay::{ReplayArgs, ReplayCommand, ReplayCompare};
 pub use roofline::RooflineArgs;
 pub use run::{RunArgs, TuneArgs, WorkerArgs};
-pub use trend::{TrendArgs, TrendCommand, TrendShowArgs};
 
 use crate::support::suites;
+use holdpoint_history::Location;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -96,6 +72,25 @@ pub struct WaiversArg {
     /// File of accepted slowdowns, each with owner, reason, limit and expiry (docs/waivers.md)
     #[arg(long, value_name = "FILE")]
     pub waivers: Option<PathBuf>,
+}
+
+/// The history that a command adds what it measures to.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct HistoryArg {
+    /// Add the run to this history, and judge a gate by it: a file, postgres://… or git:REF [default: the suite's; without a
+    /// value: .holdpoint/history.db]
+    #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT)]
+    pub history: Option<String>,
+    /// Whether the suite's own history is left alone.
+    #[arg(skip)]
+    pub ignores_suite: bool,
+}
+
+impl HistoryArg {
+    /// No history, whatever the suite says: that of a change is not to be believed.
+    pub fn none() -> Self {
+        Self { history: None, ignores_suite: true }
+    }
 }
 
 /// The key that seals what is measured.

@@ -3,17 +3,17 @@
 use crate::Watch;
 use crate::error::FlowError;
 use crate::history::git;
-use crate::options::{HistoryArg, StoreArg, SuiteArg};
+use crate::options::{HistoryArg, SuiteArg};
 use crate::support::suites;
 use holdpoint_gate::ab::judge_recorded;
 use holdpoint_history::{Access, HistoryError, Location, RunRecord, Store};
 use holdpoint_model::{AbReport, FileError, Judgement, Report, Suite};
 use std::path::Path;
 
-/// The history of the `history` commands: the flag's, that of the repository's own suite, or the usual file.
-pub fn location(arg: &StoreArg) -> Result<Location, FlowError> {
-    if let Some(text) = &arg.store {
-        return Ok(Location::parse(text));
+/// The history of the `history` commands: the one that is named, that of the repository's own suite, or the usual file.
+pub fn location(named: Option<&Location>) -> Result<Location, FlowError> {
+    if let Some(location) = named {
+        return Ok(location.clone());
     }
     let name = suites::default_name();
     if !name.ends_with(suites::OWN_FILE) {

@@ -14,8 +14,8 @@ pub use wall::run as run_wall;
 
 use super::event::variable;
 use super::gate::remove_all;
+use crate::ci::MeasureRequest;
 use crate::error::FlowError;
-use crate::options::MeasureArgs;
 use holdpoint_ci::guard::Sha;
 use holdpoint_process::command;
 use rustix::process::{getgid, getuid};
@@ -154,7 +154,7 @@ impl Isolation {
     }
 
     /// Runs the part that measures, and returns its exit code; warnings say where the isolation has gaps.
-    pub fn run(&self, args: &MeasureArgs, warn: &dyn Fn(String)) -> Result<i32, FlowError> {
+    pub fn run(&self, args: &MeasureRequest, warn: &dyn Fn(String)) -> Result<i32, FlowError> {
         self.warn_of_user(warn);
         let program = std::env::current_exe()
             .map_err(|error| FlowError::Internal(format!("cannot find this program: {error}")))?;
@@ -298,7 +298,7 @@ pub fn warn_of_others(warn: &dyn Fn(String)) {
 }
 
 /// The part of this program that measures, with these settings.
-fn measure_command(program: &str, args: &MeasureArgs) -> Vec<String> {
+fn measure_command(program: &str, args: &MeasureRequest) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut words = words(&[program, "ci", "measure", "--head", &args.head, "--suite", &text(&args.suite)]);
     words.extend([
