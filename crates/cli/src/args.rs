@@ -1,14 +1,12 @@
 //! The command line: its commands by task, and its help.
 
 use crate::options::{
-    AttestArgs, CacheArgs, ChangesArgs, ChecklistArgs, CiArgs, FirstSuiteArgs, HistoryArgs, ReportArgs,
-    TrendArgs,
+    AbArgs, AttestArgs, BaselineArgs, BisectArgs, BlameArgs, CacheArgs, CalibrateArgs, ChangesArgs,
+    CheckArgs, ChecklistArgs, CiArgs, CompareArgs, FirstSuiteArgs, FuzzArgs, GateArgs, HistoryArgs,
+    ProfileArgs, ReplayArgs, ReportArgs, RooflineArgs, RunArgs, SanitizeArgs, SweepArgs, TrendArgs, TuneArgs,
+    WorkerArgs,
 };
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
-use holdpoint_flow::options::{
-    AbArgs, BaselineArgs, BisectArgs, BlameArgs, CalibrateArgs, CheckArgs, CompareArgs, FuzzArgs, GateArgs,
-    ProfileArgs, ReplayArgs, RooflineArgs, RunArgs, SanitizeArgs, SweepArgs, TuneArgs, WorkerArgs,
-};
 use holdpoint_model::exit::EXIT_CODES;
 use std::sync::LazyLock;
 

@@ -5,7 +5,7 @@ use crate::ab::compare::Comparison;
 use crate::ab::sides::Prepared;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::CalibrateArgs;
+use crate::request::{Decision, SuiteChoice};
 use crate::support::artifacts;
 use crate::support::suites;
 use holdpoint_gate::calibrate::Trials;
@@ -14,10 +14,25 @@ use holdpoint_measure::ab::Sides;
 use holdpoint_measure::builds::{Builds, Built};
 use holdpoint_measure::{advice, machine};
 use holdpoint_model::{AbPlan, Calibration, Check, Judgement, Side, Suite, Verdict, WorkloadSpec};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub fn run(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Done<Calibration>, FlowError> {
+/// A suite to be compared with itself.
+#[derive(Clone, Debug)]
+pub struct CalibrationRequest {
+    pub suite: SuiteChoice,
+    /// How often.
+    pub trials: u32,
+    /// The slowdown that is put into head.
+    pub inject: f64,
+    pub decision: Decision,
+    /// The folder for the result, which is not written with a slowdown.
+    pub calibration_dir: PathBuf,
+    /// Also writes the outcome to this file.
+    pub output: Option<PathBuf>,
+}
+
+pub fn run(args: &CalibrationRequest, watch: &dyn Watch) -> Result<Done<Calibration>, FlowError> {
     let prepared = sides(args, watch)?;
     let machine = machine::machine();
     let suite = &prepared.sides.head;
@@ -40,7 +55,7 @@ pub fn run(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Done<Calibration>,
             break;
         }
         watch.progress(&format!("trial {} of {}", trial + 1, args.trials));
-        let plan = args.decide.plan(&prepared.sides.head.gate, Policy::Sequential);
+        let plan = args.decision.plan(&prepared.sides.head.gate, Policy::Sequential);
         let plan = AbPlan { seed: plan.seed.wrapping_add(u64::from(trial)), ..plan };
         let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, watch);
@@ -84,7 +99,7 @@ fn failure(judgement: &Judgement) -> Option<String> {
 }
 
 /// The suite on both sides; a slowdown can only be put into ops of our own.
-fn sides(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> {
+fn sides(args: &CalibrationRequest, watch: &dyn Watch) -> Result<Prepared, FlowError> {
     let as_written = suites::load(&args.suite)?;
     let built = build(&as_written, watch)?;
     // Code against itself is what is to be measured here.
@@ -94,7 +109,7 @@ fn sides(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Prepared, FlowError>
         suites::with_benches(Suite { dir: dir.or_else(|| suite.dir.clone()), ..suite })
     };
     let (base, head) = (side(0.0)?, side(args.inject)?);
-    let pin = args.decide.pin(&head.gate);
+    let pin = args.decision.pin(&head.gate);
     let sides = Sides { base, head, pin, measure_same_code: true };
     let suite = &sides.head;
     // A program in place of the built-in ops knows nothing of slowdowns.

@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{CheckArgs, SuiteArg};
+use crate::request::SuiteChoice;
 use crate::run;
 use crate::support::ceilings;
 use crate::support::sealing::{self, Sealing};
@@ -19,15 +19,48 @@ use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
 use holdpoint_model::{CheckDocument, FuzzCase, KernelCheck, SCHEMA_VERSION, Suite, Values, WorkloadSpec};
 use holdpoint_store::Scratch;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Kernels to be checked.
+#[derive(Clone, Debug)]
+pub struct CheckRequest {
+    pub subject: CheckSubject,
+    pub device: Option<u32>,
+    /// The report of a ceilings suite; those that are kept, if absent.
+    pub ceilings: Option<PathBuf>,
+    /// Of the inputs; random, if absent.
+    pub seed: Option<u64>,
+    pub output: Option<PathBuf>,
+    pub seal_key: Option<PathBuf>,
+}
+
+/// What is checked.
+#[derive(Clone, Debug)]
+pub enum CheckSubject {
+    /// The workloads of a suite.
+    Suite(String),
+    Kernel(KernelShapes),
+}
+
+/// One kernel at every combination of these.
+#[derive(Clone, Debug)]
+pub struct KernelShapes {
+    pub op: String,
+    pub shapes: Vec<String>,
+    pub dtypes: Vec<String>,
+    /// NAME=VALUES.
+    pub params: Vec<String>,
+    /// The worker that runs it; `cuda` where there is a device, if absent.
+    pub worker: Option<String>,
+}
 
 /// Inputs that every kernel is checked with at its shape: values, each from a seed of its own.
 const CASES: [Values; 4] = [Values::Normal, Values::Normal, Values::Uniform, Values::Large];
 
-pub fn run(args: &CheckArgs, watch: &dyn Watch) -> Result<Done<CheckDocument>, FlowError> {
-    let key = sealing::read_key(&args.seal)?;
+pub fn run(args: &CheckRequest, watch: &dyn Watch) -> Result<Done<CheckDocument>, FlowError> {
+    let key = sealing::read_key(args.seal_key.as_deref())?;
     let (dir, dirs) = (Scratch::new()?, TensorFolders::new()?);
-    let suite = suite(args, dir.path())?;
+    let suite = suite(&args.subject, args.device, dir.path())?;
     if let Some(path) = &args.output {
         holdpoint_store::check_writable(path)?;
     }
@@ -58,11 +91,12 @@ pub fn run(args: &CheckArgs, watch: &dyn Watch) -> Result<Done<CheckDocument>, F
 }
 
 /// The suite that was named, or one made of the shapes, element types and parameters that were.
-fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
-    if let Some(suite) = &args.suite {
-        return suites::runnable(&SuiteArg::new(suite, args.device));
-    }
-    let has_device = args.device.is_some() || device_count().unwrap_or(0) > 0;
+fn suite(subject: &CheckSubject, device: Option<u32>, dir: &Path) -> Result<Suite, FlowError> {
+    let args = match subject {
+        CheckSubject::Suite(name) => return suites::runnable(&SuiteChoice::new(name, device)),
+        CheckSubject::Kernel(shapes) => shapes,
+    };
+    let has_device = device.is_some() || device_count().unwrap_or(0) > 0;
     let worker_name = args.worker.as_deref().unwrap_or(if has_device { WORKER_CUDA } else { WORKER_BUILTIN });
     if ![WORKER_CUDA, WORKER_BUILTIN].contains(&worker_name) {
         return Err(FlowError::Input(format!(
@@ -70,9 +104,9 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
         )));
     }
     let own = [if worker_name == WORKER_CUDA { "f16" } else { "f32" }.to_owned()];
-    let dtypes: &[String] = if args.dtype.is_empty() { &own } else { &args.dtype };
+    let dtypes: &[String] = if args.dtypes.is_empty() { &own } else { &args.dtypes };
     let mut axes = vec![json!({})];
-    for text in &args.param {
+    for text in &args.params {
         let problem =
             || FlowError::Input(format!("--param {text:?}: NAME=VALUE or NAME=VALUE,VALUE is wanted"));
         let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(problem)?;
@@ -80,7 +114,7 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
         axes = axes.iter().flat_map(|axis| values.iter().map(move |value| with(axis, name, value))).collect();
     }
     let mut workloads = Vec::new();
-    for shape in &args.shape {
+    for shape in &args.shapes {
         let sizes: Result<Vec<usize>, _> = shape.split([',', 'x']).map(|size| size.trim().parse()).collect();
         let sizes = sizes.map_err(|_| {
             FlowError::Input(format!("--shape {shape:?}: sizes such as 8,4,64,64 are wanted"))
@@ -103,7 +137,7 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
     }
     let path = dir.join("check.toml");
     holdpoint_store::write_text(&path, &text)?;
-    suites::runnable(&SuiteArg::new(&path.display().to_string(), args.device))
+    suites::runnable(&SuiteChoice::new(&path.display().to_string(), device))
 }
 
 /// Values with commas between them: `false,true`, `[0,1],[2,3]`; what is no number, truth value or list is a word.

@@ -3,7 +3,7 @@
 use crate::decided::Decided;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{CompareArgs, PolicyArgs};
+use crate::request::{PolicyChoice, Question};
 use crate::support::waivers::InForce;
 use holdpoint_gate::ab::{judge_sides, recorded_policy};
 use holdpoint_gate::{HasExitCode, Policy, compare_reports_disjoint_ci, judge_run, set_tolerances};
@@ -11,10 +11,27 @@ use holdpoint_measure::clock;
 use holdpoint_model::suite::GateSettings;
 use holdpoint_model::{AbReport, Current, FileError, Judgement, Kind, Report, Trend};
 use holdpoint_store::StoreError;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-pub fn run(args: &CompareArgs) -> Result<Done<Decided>, FlowError> {
-    let waivers = InForce::read(&args.waivers)?;
+/// Samples to be judged.
+#[derive(Clone, Debug)]
+pub struct CompareRequest {
+    /// A report, an ab.json, or results of another tool.
+    pub report: PathBuf,
+    /// What it is compared with; an ab.json holds both sides.
+    pub baseline: Option<PathBuf>,
+    pub policy: PolicyChoice,
+    /// Instead of the one that an ab.json was measured for.
+    pub question: Question,
+    pub waivers: Option<PathBuf>,
+    /// Where the comparison goes.
+    pub summary: Option<PathBuf>,
+    /// Where the trend point goes.
+    pub trend_output: Option<PathBuf>,
+}
+
+pub fn run(args: &CompareRequest) -> Result<Done<Decided>, FlowError> {
+    let waivers = InForce::read(args.waivers.as_deref())?;
     let current = holdpoint_store::read_current(&args.report);
     let sides = match (&args.baseline, is_sides(&current)) {
         (None, true) => Some(holdpoint_store::read_document::<AbReport>(&args.report)?),
@@ -44,7 +61,7 @@ pub fn run(args: &CompareArgs) -> Result<Done<Decided>, FlowError> {
 }
 
 /// Judges two sides by their own question or another one.
-fn judge_again(args: &CompareArgs, sides: &AbReport) -> Result<Judgement, FlowError> {
+fn judge_again(args: &CompareRequest, sides: &AbReport) -> Result<Judgement, FlowError> {
     let policy = args.policy.policy.unwrap_or_else(|| recorded_policy(sides));
     judge_sides(sides, &args.question.apply(sides.plan.clone()), policy)
         .map_err(|error| FlowError::File { path: args.report.clone(), what: error.to_string() })
@@ -57,7 +74,7 @@ fn is_sides(current: &Result<Current, StoreError>) -> bool {
 }
 
 fn judge_report(
-    args: &CompareArgs,
+    args: &CompareRequest,
     current: Result<Current, StoreError>,
     baseline: &Path,
 ) -> Result<Judgement, FlowError> {
@@ -71,18 +88,18 @@ fn judge_report(
         // It compares samples, which only reports have.
         let baseline = holdpoint_store::read_document::<Report>(baseline)?;
         let current = holdpoint_store::read_document::<Report>(&args.report)?;
-        return Ok(compare_reports_disjoint_ci(&baseline, &current, args.policy.allow()));
+        return Ok(compare_reports_disjoint_ci(&baseline, &current, args.policy.allow));
     }
     let policy = baseline_policy(&args.policy, &gate)?;
     let current = current?;
     let baseline =
         set_tolerances(holdpoint_store::read_baseline(baseline)?, args.question.tolerance, &gate, policy);
-    Ok(judge_run(&current, &baseline, args.policy.allow(), policy))
+    Ok(judge_run(&current, &baseline, args.policy.allow, policy))
 }
 
-/// The policy for a baseline that the flags mean.
-pub fn baseline_policy(args: &PolicyArgs, gate: &GateSettings) -> Result<Policy, FlowError> {
-    let policy = args.policy(gate)?;
+/// The policy for a baseline that the choice and the suite mean.
+pub fn baseline_policy(choice: &PolicyChoice, gate: &GateSettings) -> Result<Policy, FlowError> {
+    let policy = choice.policy(gate)?;
     if policy.takes_baseline() {
         return Ok(policy);
     }

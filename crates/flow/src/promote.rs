@@ -4,7 +4,6 @@ use crate::Watch;
 use crate::baseline;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::PromoteArgs;
 use crate::support;
 use holdpoint_evidence::hash;
 use holdpoint_gate::Policy;
@@ -14,7 +13,23 @@ use holdpoint_measure::clock;
 use holdpoint_model::{Baseline, Current, Machine, Promotion, Report, document};
 use std::path::{Path, PathBuf};
 
-pub fn run(args: &PromoteArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+/// Reports to become the baseline.
+#[derive(Clone, Debug)]
+pub struct PromoteRequest {
+    /// Of the revision, from one machine.
+    pub reports: Vec<PathBuf>,
+    /// The revision that they must be of.
+    pub rev: String,
+    /// The person who promotes them; CI's or git's, if absent.
+    pub by: Option<String>,
+    /// Also accepts a machine that has no baseline yet.
+    pub new_machine: bool,
+    /// The file; the machine's own, if absent.
+    pub baseline: Option<PathBuf>,
+    pub baseline_dir: PathBuf,
+}
+
+pub fn run(args: &PromoteRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
     let commit = Builds::open(Path::new("."))?.resolve(&args.rev)?;
     let mut report_sha256 = Vec::new();
     let mut currents = Vec::new();
@@ -49,7 +64,7 @@ pub fn run(args: &PromoteArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flow
 }
 
 /// The file it goes to: the machine's own, which must be there if others are.
-fn place(args: &PromoteArgs, currents: &[Current]) -> Result<PathBuf, FlowError> {
+fn place(args: &PromoteRequest, currents: &[Current]) -> Result<PathBuf, FlowError> {
     if let Some(path) = &args.baseline {
         return Ok(path.clone());
     }
@@ -57,7 +72,7 @@ fn place(args: &PromoteArgs, currents: &[Current]) -> Result<PathBuf, FlowError>
     let Some((first, machine)) = currents.first().and_then(|run| Some((run, machine(run)?))) else {
         return Err(FlowError::Input("not promoted: report 1 names no machine".to_owned()));
     };
-    let dir = &args.baseline_dir.baseline_dir;
+    let dir = &args.baseline_dir;
     let path = holdpoint_store::baseline_path(dir, &first.suite, &machine.fingerprint);
     if !path.exists() && !args.new_machine {
         refuse_new(dir, &first.suite, &machine)?;

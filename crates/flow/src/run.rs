@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{RunArgs, SuiteArg};
+use crate::request::{EngineChoice, HistoryChoice, SuiteChoice};
 use crate::support::artifacts::{self, Writer};
 use crate::support::engines;
 use crate::support::histories::{self, Measured};
@@ -16,6 +16,31 @@ use holdpoint_model::{Report, Suite};
 use holdpoint_store::FolderLock;
 use std::path::{Path, PathBuf};
 
+/// A suite to be measured.
+#[derive(Clone, Debug)]
+pub struct RunRequest {
+    pub subject: RunSubject,
+    /// Where the report goes.
+    pub output: PathBuf,
+    pub history: HistoryChoice,
+    /// The key that signs the seal; that of the environment, if absent.
+    pub seal_key: Option<PathBuf>,
+    /// The process whose step this run is, and with which it ends.
+    pub parent: Option<u32>,
+}
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub enum RunSubject {
+    Suite(SuiteChoice),
+    /// The suite on devices, one after the other: `all`, or their numbers.
+    Devices {
+        suite: SuiteChoice,
+        devices: String,
+    },
+    Model(EngineChoice),
+}
+
 /// The report of a run, or those of each device.
 #[derive(Debug)]
 pub enum Ran {
@@ -23,17 +48,15 @@ pub enum Ran {
     OnDevices(Vec<(u32, Report)>),
 }
 
-pub fn run(args: &RunArgs, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
-    let key = sealing::read_key(&args.seal)?;
+pub fn run(args: &RunRequest, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
+    let key = sealing::read_key(args.seal_key.as_deref())?;
     if let Some(parent_id) = args.parent {
         jobs::end_with_parent(parent_id).map_err(|error| FlowError::Internal(error.to_string()))?;
     }
-    if let Some(devices) = &args.devices {
-        return on_devices(args, devices, key, watch);
-    }
-    let suite = match &args.engine.engine {
-        Some(model) => engines::suite(model, &args.engine, &[])?,
-        None => suites::runnable(&args.suite)?,
+    let suite = match &args.subject {
+        RunSubject::Devices { suite, devices } => return on_devices(args, suite, devices, key, watch),
+        RunSubject::Model(engine) => engines::suite(engine, &[])?,
+        RunSubject::Suite(suite) => suites::runnable(suite)?,
     };
     let _lock = begin(&args.output, watch)?;
     holdpoint_store::check_writable(&args.output)?;
@@ -46,21 +69,22 @@ pub fn run(args: &RunArgs, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
 
 /// The suite on several devices, one after the other.
 fn on_devices(
-    args: &RunArgs,
+    args: &RunRequest,
+    choice: &SuiteChoice,
     devices: &str,
     key: Option<SigningKey>,
     watch: &dyn Watch,
 ) -> Result<Done<Ran>, FlowError> {
-    if !suites::load(&args.suite)?.uses_cuda() {
-        return Err(FlowError::Input(format!(
-            "--devices: suite {:?} has no `cuda` workloads",
-            args.suite.suite
-        )));
+    let as_written = suites::load(choice)?;
+    if !as_written.uses_cuda() {
+        let name = &choice.name;
+        return Err(FlowError::Input(format!("--devices: suite {name:?} has no `cuda` workloads")));
     }
     let ordinals = ordinals(devices, device_count().unwrap_or(0))?;
     let mut reports = Vec::new();
     for ordinal in ordinals {
-        let suite = suites::runnable(&SuiteArg { device: Some(ordinal), ..args.suite.clone() })?;
+        let choice = SuiteChoice { device: Some(ordinal), ..choice.clone() };
+        let suite = suites::with_workloads(suites::in_own_process(as_written.clone(), &choice)?)?;
         let path = with_ordinal(&args.output, ordinal);
         holdpoint_store::check_writable(&path)?;
         let report = measure(&suite, watch);
@@ -75,7 +99,7 @@ fn on_devices(
 }
 
 /// Adds the report to the history, if there is to be one. Whoever this run is a step of does it itself.
-fn keep(args: &RunArgs, suite: &Suite, report: &Report, watch: &dyn Watch) {
+fn keep(args: &RunRequest, suite: &Suite, report: &Report, watch: &dyn Watch) {
     if args.parent.is_some() {
         return;
     }

@@ -19,3 +19,12 @@ pub fn word<T: Copy + Send + Sync + 'static>(words: Words<T>) -> impl TypedValue
 pub fn location(text: &str) -> Result<Location, String> {
     Ok(Location::parse(text))
 }
+
+/// Reads a share, typed as percent.
+pub fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').map(|number| number.trim().parse::<f64>());
+    match number {
+        Some(Ok(percent)) if (0.0..=1000.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("a percentage is wanted, such as 1% or 0.5%".to_owned()),
+    }
+}

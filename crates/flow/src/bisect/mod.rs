@@ -7,7 +7,7 @@ use crate::Watch;
 use crate::ab::sides::{self, Purpose};
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::BisectArgs;
+use crate::request::{Decision, SuiteChoice};
 use crate::support::artifacts;
 use holdpoint_evidence::hash;
 use holdpoint_gate::{HasExitCode, Policy, is_search_finished};
@@ -17,10 +17,32 @@ use holdpoint_model::suite::Metrics;
 use holdpoint_model::{Bisection, CommitInfo, SCHEMA_VERSION, Suite};
 use holdpoint_render::{markdown, units};
 use search::Search;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-pub fn run(args: &BisectArgs, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
-    let mut suite = sides::revision_suite(&args.suite)?;
+/// A slow revision, and a good one to search from.
+#[derive(Clone, Debug)]
+pub struct BisectRequest {
+    pub good: String,
+    pub bad: String,
+    /// The workload that became slow; whichever is found slower, if absent.
+    pub workload: Option<String>,
+    pub suite: SuiteChoice,
+    pub decision: Decision,
+    pub artifacts: PathBuf,
+    /// Whether the unfinished search in that folder is continued.
+    pub resume: bool,
+}
+
+pub fn run(request: &BisectRequest, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
+    search_with(request, sides::revision_suite(&request.suite)?, watch)
+}
+
+/// The search in a suite that was read before.
+pub(crate) fn search_with(
+    args: &BisectRequest,
+    mut suite: Suite,
+    watch: &dyn Watch,
+) -> Result<Done<Bisection>, FlowError> {
     // The hunt is for time.
     suite.workloads.iter_mut().for_each(|workload| workload.metrics = Metrics::default());
     let suite_sha256 = hash::json(&suite).map_err(|error| FlowError::Internal(error.to_string()))?;
@@ -56,7 +78,12 @@ pub fn run(args: &BisectArgs, watch: &dyn Watch) -> Result<Done<Bisection>, Flow
 }
 
 /// A search in which nothing has been measured yet.
-fn begin(args: &BisectArgs, suite: &Suite, builds: &Builds, range: &Range) -> Result<Bisection, FlowError> {
+fn begin(
+    args: &BisectRequest,
+    suite: &Suite,
+    builds: &Builds,
+    range: &Range,
+) -> Result<Bisection, FlowError> {
     let (given, base) = (builds.describe(&args.good)?, &range.base);
     let mut notes = Vec::new();
     if given.hash != base.hash {
@@ -71,7 +98,7 @@ fn begin(args: &BisectArgs, suite: &Suite, builds: &Builds, range: &Range) -> Re
         suite: suite.name.clone(),
         timestamp_utc: clock::timestamp_utc(),
         workload: None,
-        tolerance: args.decide.plan(&suite.gate, Policy::Sequential).tolerance,
+        tolerance: args.decision.plan(&suite.gate, Policy::Sequential).tolerance,
         line: None,
         suite_sha256: String::new(),
         good: info(base),

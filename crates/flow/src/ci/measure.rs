@@ -6,13 +6,11 @@ use crate::ab::sides::{self, Base, Head, Planned};
 use crate::attest::{self, AttestationRequest};
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::gate::{Gated, StoredGate};
-use crate::options::{
-    BaselineDir, DecideArgs, GateArgs, HistoryArg, PolicyArgs, ProfileOn, SealArgs, SuiteArg, WaiversArg,
-};
+use crate::gate::{BaselineQuestion, Gated, StoredGate};
+use crate::request::{EvidenceFiles, HistoryChoice, ProfileOn, SidesRequest, SuiteChoice};
 use crate::support::artifacts;
 use crate::support::rules::Rules;
-use crate::support::suites;
+use crate::support::suites::{self, LoadedSuite};
 use crate::{Watch, ab, run};
 use holdpoint_measure::builds::Builds;
 use holdpoint_model::ExitCode;
@@ -47,39 +45,48 @@ pub fn run(args: &MeasureRequest, watch: &dyn Watch) -> Result<Done<CiResult>, F
     judged.map(|done| done.map(|gated| CiResult::Gated(Box::new(gated))))
 }
 
-fn suite_arg(args: &MeasureRequest) -> SuiteArg {
-    SuiteArg {
-        suite: args.suite.to_string_lossy().into_owned(),
+fn suite_choice(args: &MeasureRequest) -> SuiteChoice {
+    SuiteChoice {
+        name: args.suite.to_string_lossy().into_owned(),
         device: None,
         workdir: Some(args.workdir.clone()),
     }
 }
 
-/// Slowdowns that the base answers for.
-fn waivers(args: &MeasureRequest) -> WaiversArg {
-    WaiversArg { waivers: Some(args.settings.join("waivers.toml")).filter(|path| path.is_file()) }
+/// The evidence, and the files that the base answers for.
+fn evidence_files(args: &MeasureRequest) -> EvidenceFiles {
+    EvidenceFiles {
+        artifacts: args.artifacts.clone(),
+        calibration_dir: args.settings.join("calibration"),
+        waivers: Some(args.settings.join("waivers.toml")).filter(|path| path.is_file()),
+        profile_on: ProfileOn::Never,
+        history: HistoryChoice::None,
+        seal_key: None,
+    }
 }
 
 /// Compares with a revision, both alive at the same time.
 fn against(args: &MeasureRequest, revision: &str, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
     let _lock = artifacts::lock(&args.artifacts, watch)?;
-    let suite = Box::new(sides::revision_suite(&suite_arg(args))?);
-    let files = gate_args(args).files();
+    let suite = Box::new(sides::revision_suite(&suite_choice(args))?);
+    let files = evidence_files(args);
     let rules = Rules::read(&files, &suite)?;
     let head = Head::Rev(args.head.clone());
     let planned = Planned::Revisions { suite, base: Base::named(revision), head };
-    let done = ab::decide(planned, &rules, &DecideArgs::default(), None, &files, watch)?;
+    let done = ab::decide(planned, &rules, &SidesRequest::default(), &files, watch)?;
     Ok(done.map(Gated::decided))
 }
 
 /// Builds the checkout and compares it with the baseline that the base has for this machine.
 fn with_baseline(args: &MeasureRequest, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-    let gate_args = gate_args(args);
     let _lock = artifacts::lock(&args.artifacts, watch)?;
-    let suite = suites::load(&gate_args.suite)?;
-    let rules = Rules::read(&gate_args.files(), &suite)?;
+    let loaded = LoadedSuite::read(&suite_choice(args))?;
+    let (files, suite) = (evidence_files(args), loaded.as_run.clone());
+    let rules = Rules::read(&files, &suite)?;
+    let question =
+        BaselineQuestion { require_baseline: true, ..BaselineQuestion::new(args.settings.join("baselines")) };
     // A file that the suite names lies in the checkout, where the change could have written it.
-    let gate = StoredGate::read(&gate_args, suite.clone(), None, &rules)?;
+    let gate = StoredGate::read(loaded, question, None, &files, &rules)?;
     if suite.build.is_some() {
         watch.progress("building");
         let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
@@ -89,34 +96,10 @@ fn with_baseline(args: &MeasureRequest, watch: &dyn Watch) -> Result<Done<Gated>
     let report = args.artifacts.join(artifacts::REPORT);
     if matches!(done.end, Ok(ExitCode::Inconclusive)) && !report.exists() {
         // Nothing to compare with: the numbers are kept all the same.
-        let suite = suites::with_benches(suites::in_own_process(suite, &gate_args.suite)?)?;
+        let suite = suites::with_benches(suite)?;
         holdpoint_store::write_json(&report, &run::measure(&suite, watch))?;
     }
     Ok(done)
-}
-
-/// The settings of the base, as flags of a gate.
-fn gate_args(args: &MeasureRequest) -> GateArgs {
-    GateArgs {
-        last_good: None,
-        suite: suite_arg(args),
-        against: None,
-        dirty: false,
-        resume: false,
-        baseline: None,
-        baseline_dir: BaselineDir { baseline_dir: args.settings.join("baselines") },
-        policy: PolicyArgs::default(),
-        decide: DecideArgs::default(),
-        waivers: waivers(args),
-        calibration_dir: args.settings.join("calibration"),
-        artifacts: args.artifacts.clone(),
-        profile_on: ProfileOn::Never,
-        require_baseline: true,
-        confirm: None,
-        runs: None,
-        history: HistoryArg::none(),
-        seal: SealArgs::default(),
-    }
 }
 
 /// A draft of the release evidence: what it lacks is seen when a release is made of it.

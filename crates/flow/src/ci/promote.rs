@@ -7,9 +7,10 @@ use super::event::variable;
 use super::gate::DECISION;
 use super::history::History;
 use super::{CiResult, own_url};
+use crate::baseline::FOLDER_DEFAULT as BASELINES;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::{BaselineDir, PromoteArgs};
+use crate::promote::PromoteRequest;
 use crate::support::artifacts::{Found, REPORT};
 use crate::{Watch, promote, support};
 use holdpoint_ci::github::Client;
@@ -20,7 +21,6 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const BASELINES: &str = ".holdpoint/baselines";
 /// Bytes of old and new values in a proposal: a comment of GitHub's takes 65 536 characters.
 const SHOWN_BYTES_MAX: usize = 40_000;
 /// The variables with the token that pushes.
@@ -82,12 +82,12 @@ fn base(artifacts: &Path) -> Option<Sha> {
 
 fn propose(args: &ProposalRequest, head: &Sha, watch: &dyn Watch) -> Result<String, FlowError> {
     promote::run(
-        &PromoteArgs {
+        &PromoteRequest {
             reports: vec![args.artifacts.join(REPORT)],
             rev: head.to_string(),
             by: None,
             baseline: None,
-            baseline_dir: BaselineDir { baseline_dir: PathBuf::from(BASELINES) },
+            baseline_dir: PathBuf::from(BASELINES),
             new_machine: false,
         },
         watch,

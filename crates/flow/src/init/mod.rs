@@ -4,7 +4,7 @@ mod detect;
 
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::SuiteArg;
+use crate::request::SuiteChoice;
 use crate::support::suites::{self, OWN_FILE};
 use crate::{Watch, run};
 use detect::{Files, Proposal};
@@ -90,7 +90,7 @@ pub fn run(args: &InitRequest, watch: &dyn Watch) -> Result<Done<Started>, FlowE
 
 /// Builds the suite in place and measures its first workloads shortly. With the number of all.
 fn trial(path: &Path, dir: &Path, watch: &dyn Watch) -> Result<(Report, usize), FlowError> {
-    let arg = SuiteArg::new(&path.display().to_string(), None);
+    let arg = SuiteChoice::new(&path.display().to_string(), None);
     let unbuilt = suites::unbuilt(&arg)?;
     watch.progress("building, and asking for what there is to measure");
     if unbuilt.build.is_some() {

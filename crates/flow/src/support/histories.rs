@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::error::FlowError;
 use crate::history::git;
-use crate::options::{HistoryArg, SuiteArg};
+use crate::request::{HistoryChoice, SuiteChoice};
 use crate::support::suites;
 use holdpoint_gate::ab::judge_recorded;
 use holdpoint_history::{Access, HistoryError, Location, RunRecord, Store};
@@ -19,14 +19,17 @@ pub fn location(named: Option<&Location>) -> Result<Location, FlowError> {
     if !name.ends_with(suites::OWN_FILE) {
         return Ok(Location::parse(Location::DEFAULT));
     }
-    let suite = suites::load(&SuiteArg::new(&name, None))?;
+    let suite = suites::load(&SuiteChoice::new(&name, None))?;
     Ok(of_suite(&suite).unwrap_or_else(|| Location::parse(Location::DEFAULT)))
 }
 
-/// The history that a command adds to, if it is to: the flag's, or that of its suite.
-pub fn wanted(arg: &HistoryArg, suite: &Suite) -> Option<Location> {
-    let own = || if arg.ignores_suite { None } else { of_suite(suite) };
-    arg.history.as_deref().map(Location::parse).or_else(own)
+/// The history that a command adds to, if it is to.
+pub fn wanted(choice: &HistoryChoice, suite: &Suite) -> Option<Location> {
+    match choice {
+        HistoryChoice::Suite => of_suite(suite),
+        HistoryChoice::At(location) => Some(location.clone()),
+        HistoryChoice::None => None,
+    }
 }
 
 fn of_suite(suite: &Suite) -> Option<Location> {

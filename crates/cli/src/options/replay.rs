@@ -1,6 +1,9 @@
-//! Options of `replay`.
-use super::{SealArgs, SuiteArg};
-use clap::{Subcommand, ValueEnum};
+//! Flags of `replay`.
+
+use super::groups::{SealArgs, SuiteArg};
+use super::values::{self, Words};
+use clap::Subcommand;
+use holdpoint_flow::replay::{ReplayCompare, ReplayRequest};
 use std::path::PathBuf;
 
 /// `holdpoint replay`.
@@ -25,7 +28,7 @@ pub enum ReplayCommand {
         output: PathBuf,
         /// The seal's key.
         #[command(flatten)]
-        seal: SealArgs,
+        seal_key: SealArgs,
     },
     /// Compute the answers again and report the first difference
     Verify {
@@ -42,24 +45,36 @@ pub enum ReplayCommand {
         #[arg(long, value_name = "N")]
         device: Option<u32>,
         /// How to compare
-        #[arg(long, value_enum, value_name = "HOW", default_value_t = ReplayCompare::Auto)]
+        #[arg(long, value_parser = values::word(COMPARISONS), value_name = "HOW", default_value = "auto")]
         compare: ReplayCompare,
         /// Where to write what was found
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
         /// The seal's key.
         #[command(flatten)]
-        seal: SealArgs,
+        seal_key: SealArgs,
     },
 }
 
-/// How answers are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ReplayCompare {
-    /// Bit by bit where worker, instructions and device are those that were recorded, else by tolerance
-    Auto,
-    /// Bit by bit
-    Exact,
-    /// By the tolerance of the element type
-    Tolerance,
+const COMPARISONS: Words<ReplayCompare> = &[
+    (
+        "auto",
+        "Bit by bit where worker, instructions and device are those that were recorded, else by tolerance",
+        ReplayCompare::Auto,
+    ),
+    ("exact", "Bit by bit", ReplayCompare::Exact),
+    ("tolerance", "By the tolerance of the element type", ReplayCompare::Tolerance),
+];
+
+impl From<ReplayArgs> for ReplayRequest {
+    fn from(args: ReplayArgs) -> Self {
+        match args.command {
+            ReplayCommand::Record { suite, seed, output, seal_key } => {
+                Self::Record { suite: suite.into(), seed, output, seal_key: seal_key.into() }
+            }
+            ReplayCommand::Verify { manifest, suite, worker, device, compare, output, seal_key } => {
+                Self::Verify { manifest, suite, worker, device, compare, output, seal_key: seal_key.into() }
+            }
+        }
+    }
 }
