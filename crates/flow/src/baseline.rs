@@ -71,20 +71,20 @@ pub struct BaselinePage {
 
 pub fn run(request: &BaselineRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
     match request {
-        BaselineRequest::Record(args) => {
-            let (path, baseline, gate) = make(args, watch, record)?;
+        BaselineRequest::Record(request) => {
+            let (path, baseline, gate) = make(request, watch, record)?;
             finish_recorded(&path, baseline, &gate, watch)
         }
-        BaselineRequest::Append(args) => append(args, watch),
-        BaselineRequest::Promote(args) => crate::promote::run(args, watch),
-        BaselineRequest::Template(args) => {
+        BaselineRequest::Append(request) => append(request, watch),
+        BaselineRequest::Promote(request) => crate::promote::run(request, watch),
+        BaselineRequest::Template(request) => {
             // Of Apex-X's tolerances, which ask for nothing that runs could not serve.
-            let (path, baseline, _) = make(args, watch, |runs, _| record::template(runs))?;
+            let (path, baseline, _) = make(request, watch, |runs, _| record::template(runs))?;
             finish(&path, baseline)
         }
-        BaselineRequest::Show(args) => show(args, watch),
-        BaselineRequest::Fit(args) => {
-            let path = path_of(args)?;
+        BaselineRequest::Show(request) => show(request, watch),
+        BaselineRequest::Fit(request) => {
+            let path = path_of(request)?;
             let _lock = lock_of(&path, watch)?;
             let mut baseline = holdpoint_store::read_baseline(&path)?;
             let alarm_rate = baseline.alarm_rate.unwrap_or(ALARM_RATE);
@@ -95,11 +95,12 @@ pub fn run(request: &BaselineRequest, watch: &dyn Watch) -> Result<Done<Baseline
     }
 }
 
-fn show(args: &BaselinePage, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
-    let baseline = holdpoint_store::read_baseline(&path_of(&args.which)?)?;
-    if let Some(path) = &args.html {
+fn show(request: &BaselinePage, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+    let baseline = holdpoint_store::read_baseline(&path_of(&request.which)?)?;
+    if let Some(path) = &request.html {
         let newest = baseline.runs.iter().rev().find_map(|run| run.revision.as_ref());
-        let links = links::find(args.repository.as_deref(), newest.map(|revision| revision.commit.as_str()))?;
+        let links =
+            links::find(request.repository.as_deref(), newest.map(|revision| revision.commit.as_str()))?;
         let extras = html::Extras { links, ..html::Extras::default() };
         holdpoint_store::write_text(path, &html::baseline(&baseline, &extras))?;
         watch.note(&format!("html: {}", path.display()));
@@ -108,15 +109,15 @@ fn show(args: &BaselinePage, watch: &dyn Watch) -> Result<Done<Baseline>, FlowEr
 }
 
 fn make(
-    args: &RecordRequest,
+    request: &RecordRequest,
     watch: &dyn Watch,
     rule: impl Fn(&[Current], &GateSettings) -> Result<Baseline, RecordError>,
 ) -> Result<(PathBuf, Baseline, GateSettings), FlowError> {
-    let (currents, gate) = take_runs(args, LoadedSuite::read(&args.suite)?, watch)?;
+    let (currents, gate) = take_runs(request, LoadedSuite::read(&request.suite)?, watch)?;
     let baseline = rule(&currents, &gate).map_err(not_made)?;
-    let path = match &args.baseline {
+    let path = match &request.baseline {
         Some(path) => path.clone(),
-        None => own_path(&args.baseline_dir, &baseline)?,
+        None => own_path(&request.baseline_dir, &baseline)?,
     };
     Ok((path, baseline, gate))
 }
@@ -128,15 +129,15 @@ pub fn record(currents: &[Current], gate: &GateSettings) -> Result<Baseline, Rec
     Ok(set_tolerances(baseline, None, gate, Policy::AllowedMax))
 }
 
-fn append(args: &RecordRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
-    let suite = LoadedSuite::read(&args.suite)?;
-    let path = match &args.baseline {
+fn append(request: &RecordRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+    let suite = LoadedSuite::read(&request.suite)?;
+    let path = match &request.baseline {
         Some(path) => path.clone(),
-        None => existing_own_path(&suite.as_written, &suite.choice, &args.baseline_dir)?,
+        None => existing_own_path(&suite.as_written, &suite.choice, &request.baseline_dir)?,
     };
     // Read before measuring: a bad baseline should not cost the runs. Again afterwards: others may have written it.
     holdpoint_store::read_baseline(&path)?;
-    let (currents, gate) = take_runs(args, suite, watch)?;
+    let (currents, gate) = take_runs(request, suite, watch)?;
     let _lock = lock_of(&path, watch)?;
     let before = holdpoint_store::read_baseline(&path)?;
     let alarm_rate = gate.alarm_rate.or(before.alarm_rate).unwrap_or(ALARM_RATE);
@@ -146,19 +147,19 @@ fn append(args: &RecordRequest, watch: &dyn Watch) -> Result<Done<Baseline>, Flo
 
 /// The runs that were given or are made now, and the settings of their suite.
 fn take_runs(
-    args: &RecordRequest,
+    request: &RecordRequest,
     suite: LoadedSuite,
     watch: &dyn Watch,
 ) -> Result<(Vec<Current>, GateSettings), FlowError> {
-    if args.reports.is_empty() {
+    if request.reports.is_empty() {
         // Tried before measuring: a place that cannot be written to should not cost the runs.
-        let own = || this_machines(&suite.as_written, &args.baseline_dir);
-        holdpoint_store::check_writable(&args.baseline.clone().unwrap_or_else(own))?;
-        let runs = measure_runs(&suite, args.runs, watch)?;
+        let own = || this_machines(&suite.as_written, &request.baseline_dir);
+        holdpoint_store::check_writable(&request.baseline.clone().unwrap_or_else(own))?;
+        let runs = measure_runs(&suite, request.runs, watch)?;
         return Ok((runs.iter().map(Current::from).collect(), suite.as_written.gate));
     }
     let suite = suite.as_written;
-    let read = args.reports.iter().map(|path| holdpoint_store::read_current(path));
+    let read = request.reports.iter().map(|path| holdpoint_store::read_current(path));
     let currents = read.collect::<Result<Vec<Current>, _>>()?;
     let is_of_suite = currents.iter().all(|run| run.suite == suite.name);
     Ok((currents, if is_of_suite { suite.gate } else { GateSettings::default() }))
@@ -216,11 +217,11 @@ pub fn this_machines(suite: &Suite, dir: &Path) -> PathBuf {
     holdpoint_store::baseline_path(dir, &suite.name, &machine::machine_for(suite).fingerprint)
 }
 
-fn path_of(args: &BaselineChoice) -> Result<PathBuf, FlowError> {
-    if let Some(path) = &args.baseline {
+fn path_of(request: &BaselineChoice) -> Result<PathBuf, FlowError> {
+    if let Some(path) = &request.baseline {
         return Ok(path.clone());
     }
-    existing_own_path(&suites::load(&args.suite)?, &args.suite, &args.baseline_dir)
+    existing_own_path(&suites::load(&request.suite)?, &request.suite, &request.baseline_dir)
 }
 
 /// Where this machine's baseline of a suite lies, if it has one.

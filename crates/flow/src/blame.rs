@@ -45,17 +45,17 @@ impl BlameRequest {
     }
 }
 
-pub fn run(args: &BlameRequest, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
-    let suite = suites::load(&args.suite)?;
+pub fn run(request: &BlameRequest, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
+    let suite = suites::load(&request.suite)?;
     let select = SeriesFilter {
         suite: Some(suite.name.clone()),
-        workload: args.workload.clone(),
+        workload: request.workload.clone(),
         ..SeriesFilter::default()
     };
-    let series = history::read(args.history.as_ref(), &select, watch)?;
+    let series = history::read(request.history.as_ref(), &select, watch)?;
     let tracks: Vec<Track> = series.iter().map(Track::from).collect();
     let found = find_changes(&tracks);
-    let member = choose(&found, args.revision.as_deref()).ok_or_else(|| no_change(args))?;
+    let member = choose(&found, request.revision.as_deref()).ok_or_else(|| no_change(request))?;
     let (series, change) = (&series[member.series], &found.series[member.series].changes[member.change]);
     let (good, bad) = ends(series, change)?;
     if let Some(doubt) = describe_cause(&found, member) {
@@ -68,8 +68,8 @@ pub fn run(args: &BlameRequest, watch: &dyn Watch) -> Result<Done<Bisection>, Fl
         short(&good),
         short(&bad),
     ));
-    let search = args.search(good, bad, series.key.workload.clone());
-    bisect::search_with(&search, sides::as_revision_suite(suite, &args.suite)?, watch)
+    let search = request.search(good, bad, series.key.workload.clone());
+    bisect::search_with(&search, sides::as_revision_suite(suite, &request.suite)?, watch)
 }
 
 /// The newest worsening that nobody accepted, or that of a commit.
@@ -85,8 +85,8 @@ fn choose(found: &Changes, revision: Option<&str>) -> Option<EventMember> {
     members.filter(is_meant).max_by_key(|member| (change(member).after.at, change(member).index))
 }
 
-fn no_change(args: &BlameRequest) -> FlowError {
-    let what = match &args.revision {
+fn no_change(request: &BlameRequest) -> FlowError {
+    let what = match &request.revision {
         Some(revision) => format!("no worsening begins at {revision}"),
         None => "the history has no worsening that nobody accepted".to_owned(),
     };

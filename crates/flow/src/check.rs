@@ -57,18 +57,18 @@ pub struct KernelShapes {
 /// Inputs that every kernel is checked with at its shape: values, each from a seed of its own.
 const CASES: [Values; 4] = [Values::Normal, Values::Normal, Values::Uniform, Values::Large];
 
-pub fn run(args: &CheckRequest, watch: &dyn Watch) -> Result<Done<CheckDocument>, FlowError> {
-    let key = sealing::read_key(args.seal_key.as_deref())?;
+pub fn run(request: &CheckRequest, watch: &dyn Watch) -> Result<Done<CheckDocument>, FlowError> {
+    let key = sealing::read_key(request.seal_key.as_deref())?;
     let (dir, dirs) = (Scratch::new()?, TensorFolders::new()?);
-    let suite = suite(&args.subject, args.device, dir.path())?;
-    if let Some(path) = &args.output {
+    let suite = suite(&request.subject, request.device, dir.path())?;
+    if let Some(path) = &request.output {
         holdpoint_store::check_writable(path)?;
     }
-    let seed = args.seed.unwrap_or_else(random_seed);
+    let seed = request.seed.unwrap_or_else(random_seed);
     let correctness = check_answers(&suite, seed, &dirs, watch)?;
     let report = run::measure(&suite, watch);
-    let roofline = ceilings::roofline(&report, args.ceilings.as_deref());
-    if let (Err(error), Some(_)) = (&roofline, &args.ceilings) {
+    let roofline = ceilings::roofline(&report, request.ceilings.as_deref());
+    if let (Err(error), Some(_)) = (&roofline, &request.ceilings) {
         return Err(FlowError::Inconclusive(error.to_string()));
     }
     let mut checks = KernelChecks::default();
@@ -80,7 +80,7 @@ pub fn run(args: &CheckRequest, watch: &dyn Watch) -> Result<Done<CheckDocument>
         Ok([one]) => CheckDocument::One(Box::new(one)),
         Err(many) => CheckDocument::Many(many),
     };
-    if let Some(path) = &args.output {
+    if let Some(path) = &request.output {
         let mut sealing = Sealing::new(key, path);
         sealing.write_json(path, &document)?;
         sealing.seal(&run::origins("check", &suite, &report))?;
@@ -92,21 +92,22 @@ pub fn run(args: &CheckRequest, watch: &dyn Watch) -> Result<Done<CheckDocument>
 
 /// The suite that was named, or one made of the shapes, element types and parameters that were.
 fn suite(subject: &CheckSubject, device: Option<u32>, dir: &Path) -> Result<Suite, FlowError> {
-    let args = match subject {
+    let kernel = match subject {
         CheckSubject::Suite(name) => return suites::runnable(&SuiteChoice::new(name, device)),
         CheckSubject::Kernel(shapes) => shapes,
     };
     let has_device = device.is_some() || device_count().unwrap_or(0) > 0;
-    let worker_name = args.worker.as_deref().unwrap_or(if has_device { WORKER_CUDA } else { WORKER_BUILTIN });
+    let worker_name =
+        kernel.worker.as_deref().unwrap_or(if has_device { WORKER_CUDA } else { WORKER_BUILTIN });
     if ![WORKER_CUDA, WORKER_BUILTIN].contains(&worker_name) {
         return Err(FlowError::Input(format!(
             "--worker {worker_name:?}: cuda or builtin is wanted; one of your own comes with its --suite"
         )));
     }
     let own = [if worker_name == WORKER_CUDA { "f16" } else { "f32" }.to_owned()];
-    let dtypes: &[String] = if args.dtypes.is_empty() { &own } else { &args.dtypes };
+    let dtypes: &[String] = if kernel.dtypes.is_empty() { &own } else { &kernel.dtypes };
     let mut axes = vec![json!({})];
-    for text in &args.params {
+    for text in &kernel.params {
         let problem =
             || FlowError::Input(format!("--param {text:?}: NAME=VALUE or NAME=VALUE,VALUE is wanted"));
         let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(problem)?;
@@ -114,7 +115,7 @@ fn suite(subject: &CheckSubject, device: Option<u32>, dir: &Path) -> Result<Suit
         axes = axes.iter().flat_map(|axis| values.iter().map(move |value| with(axis, name, value))).collect();
     }
     let mut workloads = Vec::new();
-    for shape in &args.shapes {
+    for shape in &kernel.shapes {
         let sizes: Result<Vec<usize>, _> = shape.split([',', 'x']).map(|size| size.trim().parse()).collect();
         let sizes = sizes.map_err(|_| {
             FlowError::Input(format!("--shape {shape:?}: sizes such as 8,4,64,64 are wanted"))
@@ -122,7 +123,7 @@ fn suite(subject: &CheckSubject, device: Option<u32>, dir: &Path) -> Result<Suit
         for (dtype, params) in dtypes.iter().flat_map(|dtype| axes.iter().map(move |params| (dtype, params)))
         {
             workloads.push(json!({
-                "name": format!("check_{}", workloads.len()), "op": args.op, "worker": worker_name, "shape": sizes,
+                "name": format!("check_{}", workloads.len()), "op": kernel.op, "worker": worker_name, "shape": sizes,
                 "dtype": dtype, "params": params,
             }));
         }

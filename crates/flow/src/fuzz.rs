@@ -65,28 +65,29 @@ pub fn run(request: &FuzzRequest, watch: &dyn Watch) -> Result<Done<Fuzzed>, Flo
     }
 }
 
-fn run_search(args: &FuzzSearch, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError> {
-    let key = sealing::read_key(args.seal_key.as_deref())?;
-    let suite = suites::runnable(&args.suite)?;
-    let kernels = kernels(&suite, &args.only, &args.dtypes);
+fn run_search(request: &FuzzSearch, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError> {
+    let key = sealing::read_key(request.seal_key.as_deref())?;
+    let suite = suites::runnable(&request.suite)?;
+    let kernels = kernels(&suite, &request.only, &request.dtypes);
     if let Some(name) =
-        args.only.iter().find(|name| !kernels.iter().any(|k| k.spec.op == **name || k.spec.name == **name))
+        request.only.iter().find(|name| !kernels.iter().any(|k| k.spec.op == **name || k.spec.name == **name))
     {
         return Err(FlowError::Input(format!(
             "suite {:?} has no op or workload {name:?} that can be fuzzed",
             suite.name
         )));
     }
-    if let Some(path) = &args.output {
+    if let Some(path) = &request.output {
         holdpoint_store::check_writable(path)?;
     }
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
-    let seed = args.seed.unwrap_or_else(random_seed);
-    let plan = Plan { cases_count: args.cases, seed, fail_fast: args.fail_fast, accuracy: args.accuracy };
+    let seed = request.seed.unwrap_or_else(random_seed);
+    let plan =
+        Plan { cases_count: request.cases, seed, fail_fast: request.fail_fast, accuracy: request.accuracy };
     let mut found = Vec::new();
     for kernel in &kernels {
         let mut kernel = look(&suite, kernel, plan, watch)?;
-        save(&mut kernel, &args.suite.name, &args.save)?;
+        save(&mut kernel, &request.suite.name, &request.save)?;
         found.push(kernel);
     }
     let report = FuzzReport {
@@ -98,7 +99,7 @@ fn run_search(args: &FuzzSearch, watch: &dyn Watch) -> Result<Done<Fuzzed>, Flow
         kernels: found,
         elapsed_s: start.elapsed().as_secs_f64(),
     };
-    if let Some(path) = &args.output {
+    if let Some(path) = &request.output {
         let mut sealing = Sealing::new(key, path);
         sealing.write_json(path, &report)?;
         let machine = machine::machine_for(&suite);

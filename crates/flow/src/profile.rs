@@ -51,12 +51,12 @@ pub enum ProfileSource {
     },
 }
 
-pub fn run(args: &ProfileRequest, watch: &dyn Watch) -> Result<Done<Profiled>, FlowError> {
-    let rules = rules(args.rules.as_deref())?;
+pub fn run(request: &ProfileRequest, watch: &dyn Watch) -> Result<Done<Profiled>, FlowError> {
+    let rules = rules(request.rules.as_deref())?;
     // Read before profiling: a bad file should not cost a run.
-    let base = args.against.as_deref().map(|path| shown_again(path, &rules)).transpose()?;
+    let base = request.against.as_deref().map(|path| shown_again(path, &rules)).transpose()?;
     let mut note = None;
-    let profile = match &args.source {
+    let profile = match &request.source {
         ProfileSource::File(path) => shown_again(path, &rules)?,
         ProfileSource::Suite { suite, workloads, kernel, timeout, output } => {
             let suite = suites::runnable(suite)?;
@@ -71,7 +71,7 @@ pub fn run(args: &ProfileRequest, watch: &dyn Watch) -> Result<Done<Profiled>, F
         }
     };
     let comparison = base.map(|base| compare(&base, &profile, &rules));
-    if let (Some(path), Some(comparison)) = (&args.comparison, &comparison) {
+    if let (Some(path), Some(comparison)) = (&request.comparison, &comparison) {
         save(path, comparison)?;
     }
     let exit = profile.exit_code();

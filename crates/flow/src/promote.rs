@@ -29,12 +29,12 @@ pub struct PromoteRequest {
     pub baseline_dir: PathBuf,
 }
 
-pub fn run(args: &PromoteRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
-    let commit = Builds::open(Path::new("."))?.resolve(&args.rev)?;
+pub fn run(request: &PromoteRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+    let commit = Builds::open(Path::new("."))?.resolve(&request.rev)?;
     let mut report_sha256 = Vec::new();
     let mut currents = Vec::new();
     let mut edited: Option<(PathBuf, String)> = None;
-    for path in &args.reports {
+    for path in &request.reports {
         // The hash is of the very bytes that were read.
         let text = holdpoint_store::read_text(path)?;
         let report = document::read::<Report>(&text)
@@ -45,11 +45,11 @@ pub fn run(args: &PromoteRequest, watch: &dyn Watch) -> Result<Done<Baseline>, F
     }
     let promotion = Promotion {
         commit,
-        by: support::person(args.by.as_deref(), "promotes")?,
+        by: support::person(request.by.as_deref(), "promotes")?,
         timestamp_utc: clock::timestamp_utc(),
         report_sha256,
     };
-    let path = place(args, &currents)?;
+    let path = place(request, &currents)?;
     let _lock = baseline::lock_of(&path, watch)?;
     let before = path.exists().then(|| holdpoint_store::read_baseline(&path)).transpose()?;
     let baseline = promote(&currents, before.as_ref(), promotion)
@@ -64,17 +64,17 @@ pub fn run(args: &PromoteRequest, watch: &dyn Watch) -> Result<Done<Baseline>, F
 }
 
 /// The file it goes to: the machine's own, which must be there if others are.
-fn place(args: &PromoteRequest, currents: &[Current]) -> Result<PathBuf, FlowError> {
-    if let Some(path) = &args.baseline {
+fn place(request: &PromoteRequest, currents: &[Current]) -> Result<PathBuf, FlowError> {
+    if let Some(path) = &request.baseline {
         return Ok(path.clone());
     }
     let machine = |current: &Current| current.machine.clone();
     let Some((first, machine)) = currents.first().and_then(|run| Some((run, machine(run)?))) else {
         return Err(FlowError::Input("not promoted: report 1 names no machine".to_owned()));
     };
-    let dir = &args.baseline_dir;
+    let dir = &request.baseline_dir;
     let path = holdpoint_store::baseline_path(dir, &first.suite, &machine.fingerprint);
-    if !path.exists() && !args.new_machine {
+    if !path.exists() && !request.new_machine {
         refuse_new(dir, &first.suite, &machine)?;
     }
     Ok(path)

@@ -82,18 +82,18 @@ impl Checked {
 }
 
 /// The policy that was named, or the strictest.
-pub fn read_policy(args: &ReleaseRequest) -> Result<ReleasePolicy, FlowError> {
-    match &args.policy {
+pub fn read_policy(request: &ReleaseRequest) -> Result<ReleasePolicy, FlowError> {
+    match &request.policy {
         Some(path) => Ok(holdpoint_store::read_release_policy(path)?),
         None => Ok(ReleasePolicy::default()),
     }
 }
 
 /// Holds a file against its signature, the files it speaks of and the policy.
-pub fn check(path: &Path, args: &VerificationRequest) -> Result<Checked, FlowError> {
-    let mut policy = read_policy(&args.release)?;
-    policy.sealed_by.extend(args.seal_keyid.iter().cloned());
-    let (document, key) = match read_signed(path, args)? {
+pub fn check(path: &Path, request: &VerificationRequest) -> Result<Checked, FlowError> {
+    let mut policy = read_policy(&request.release)?;
+    policy.sealed_by.extend(request.seal_keyid.iter().cloned());
+    let (document, key) = match read_signed(path, request)? {
         Ok(found) => found,
         Err(problem) => return Ok(Checked::unreadable(problem)),
     };
@@ -106,11 +106,11 @@ pub fn check(path: &Path, args: &VerificationRequest) -> Result<Checked, FlowErr
         }
         (Document::Bare(attestation), _) => (Signed::Bare(attestation), Signer::Nobody),
     };
-    let places = Places { artifacts: &args.artifacts, released: &args.release.release_dir };
+    let places = Places { artifacts: &request.artifacts, released: &request.release.release_dir };
     let (broken, attestation) = attest::verify(document, places, &policy)?;
     let missing = match &attestation {
         Some(found) => {
-            let facts = facts(found, args.commit_sha.as_deref())?;
+            let facts = facts(found, request.commit_sha.as_deref())?;
             attest::judge_release(found, &signer, &policy, &facts)
         }
         None => Problems::new(),
@@ -122,7 +122,7 @@ pub fn check(path: &Path, args: &VerificationRequest) -> Result<Checked, FlowErr
 /// document was tampered with, or is another one.
 fn read_signed(
     path: &Path,
-    args: &VerificationRequest,
+    request: &VerificationRequest,
 ) -> Result<Result<(Document, Option<PublicKey>), String>, FlowError> {
     let document = match Document::read(path) {
         Ok(document) => document,
@@ -130,10 +130,10 @@ fn read_signed(
         Err(FlowError::Store(error @ StoreError::NotText { .. })) => return Ok(Err(error.to_string())),
         Err(error) => return Err(error),
     };
-    match (&document, read_key(args)) {
+    match (&document, read_key(request)) {
         (_, Ok(key)) => Ok(Ok((document, Some(key)))),
         // Where nothing is signed no key is needed, but one that is given must be one.
-        (Document::Bare(_), Err(EvidenceError::Key { .. })) if !is_key_given(args) => {
+        (Document::Bare(_), Err(EvidenceError::Key { .. })) if !is_key_given(request) => {
             Ok(Ok((document, None)))
         }
         (_, Err(error @ EvidenceError::Key { .. })) => Ok(Err(error.to_string())),
@@ -141,12 +141,12 @@ fn read_signed(
     }
 }
 
-fn read_key(args: &VerificationRequest) -> Result<PublicKey, EvidenceError> {
-    keys::public(args.public_key.as_deref(), std::env::var(keys::PUBLIC_VARIABLE).ok().as_deref())
+fn read_key(request: &VerificationRequest) -> Result<PublicKey, EvidenceError> {
+    keys::public(request.public_key.as_deref(), std::env::var(keys::PUBLIC_VARIABLE).ok().as_deref())
 }
 
-fn is_key_given(args: &VerificationRequest) -> bool {
-    args.public_key.is_some() || std::env::var_os(keys::PUBLIC_VARIABLE).is_some()
+fn is_key_given(request: &VerificationRequest) -> bool {
+    request.public_key.is_some() || std::env::var_os(keys::PUBLIC_VARIABLE).is_some()
 }
 
 /// Facts from the clock and the repository. A commit that was named takes precedence over the one that is checked out.

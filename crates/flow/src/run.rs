@@ -48,28 +48,28 @@ pub enum Ran {
     OnDevices(Vec<(u32, Report)>),
 }
 
-pub fn run(args: &RunRequest, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
-    let key = sealing::read_key(args.seal_key.as_deref())?;
-    if let Some(parent_id) = args.parent {
+pub fn run(request: &RunRequest, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
+    let key = sealing::read_key(request.seal_key.as_deref())?;
+    if let Some(parent_id) = request.parent {
         jobs::end_with_parent(parent_id).map_err(|error| FlowError::Internal(error.to_string()))?;
     }
-    let suite = match &args.subject {
-        RunSubject::Devices { suite, devices } => return on_devices(args, suite, devices, key, watch),
+    let suite = match &request.subject {
+        RunSubject::Devices { suite, devices } => return on_devices(request, suite, devices, key, watch),
         RunSubject::Model(engine) => engines::suite(engine, &[])?,
         RunSubject::Suite(suite) => suites::runnable(suite)?,
     };
-    let _lock = begin(&args.output, watch)?;
-    holdpoint_store::check_writable(&args.output)?;
+    let _lock = begin(&request.output, watch)?;
+    holdpoint_store::check_writable(&request.output)?;
     let report = measure(&suite, watch);
-    let unsealed = save_sealed(Sealing::new(key, &args.output), &args.output, "run", &suite, &report)?;
-    keep(args, &suite, &report, watch);
-    let (exit, note) = (report.exit_code(), format!("report: {}{unsealed}", args.output.display()));
+    let unsealed = save_sealed(Sealing::new(key, &request.output), &request.output, "run", &suite, &report)?;
+    keep(request, &suite, &report, watch);
+    let (exit, note) = (report.exit_code(), format!("report: {}{unsealed}", request.output.display()));
     Ok(Done::new(Ran::Once(Box::new(report)), exit).with_note(note))
 }
 
 /// The suite on several devices, one after the other.
 fn on_devices(
-    args: &RunRequest,
+    request: &RunRequest,
     choice: &SuiteChoice,
     devices: &str,
     key: Option<SigningKey>,
@@ -85,11 +85,11 @@ fn on_devices(
     for ordinal in ordinals {
         let choice = SuiteChoice { device: Some(ordinal), ..choice.clone() };
         let suite = suites::with_workloads(suites::in_own_process(as_written.clone(), &choice)?)?;
-        let path = with_ordinal(&args.output, ordinal);
+        let path = with_ordinal(&request.output, ordinal);
         holdpoint_store::check_writable(&path)?;
         let report = measure(&suite, watch);
         let unsealed = save_sealed(Sealing::new(key.clone(), &path), &path, "run", &suite, &report)?;
-        keep(args, &suite, &report, watch);
+        keep(request, &suite, &report, watch);
         let status = report.status.as_str();
         watch.note(&format!("device {ordinal}: {status}: {}{unsealed}", path.display()));
         reports.push((ordinal, report));
@@ -99,12 +99,12 @@ fn on_devices(
 }
 
 /// Adds the report to the history, if there is to be one. Whoever this run is a step of does it itself.
-fn keep(args: &RunRequest, suite: &Suite, report: &Report, watch: &dyn Watch) {
-    if args.parent.is_some() {
+fn keep(request: &RunRequest, suite: &Suite, report: &Report, watch: &dyn Watch) {
+    if request.parent.is_some() {
         return;
     }
     let measured = Measured::Runs { reports: std::slice::from_ref(report), judgement: None };
-    histories::keep(histories::wanted(&args.history, suite).as_ref(), &measured, watch);
+    histories::keep(histories::wanted(&request.history, suite).as_ref(), &measured, watch);
 }
 
 /// The devices that were named; `all` of none is the first, which will say why there is none.

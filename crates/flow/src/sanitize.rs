@@ -65,15 +65,15 @@ impl Sanitizer {
     }
 }
 
-pub fn run(args: &SanitizeRequest, watch: &dyn Watch) -> Result<Done<SanitizeReport>, FlowError> {
-    let suite = suites::runnable(&args.suite)?;
-    let specs = chosen(&suite, &args.workloads)?;
-    let names: Vec<&str> = match args.tools.as_slice() {
+pub fn run(request: &SanitizeRequest, watch: &dyn Watch) -> Result<Done<SanitizeReport>, FlowError> {
+    let suite = suites::runnable(&request.suite)?;
+    let specs = chosen(&suite, &request.workloads)?;
+    let names: Vec<&str> = match request.tools.as_slice() {
         [] => tools::SANITIZERS.to_vec(),
         named => named.iter().map(|tool| tool.name()).collect(),
     };
-    holdpoint_store::check_writable(&args.output)?;
-    let folder = folder_beside(&args.output)?;
+    holdpoint_store::check_writable(&request.output)?;
+    let folder = folder_beside(&request.output)?;
     let _lock = artifacts::lock(folder.path(), watch)?;
     let mut report = SanitizeReport {
         schema_version: SCHEMA_VERSION,
@@ -86,10 +86,10 @@ pub fn run(args: &SanitizeRequest, watch: &dyn Watch) -> Result<Done<SanitizeRep
     };
     let ready = tools::find(Tool::Sanitizer).and_then(|sanitizer| {
         let sanitizer = report.sanitizer.insert(sanitizer).clone();
-        let timeout = Duration::from_secs(args.timeout.into());
+        let timeout = Duration::from_secs(request.timeout.into());
         let how = SanitizeSettings { sanitizer: &sanitizer, timeout, folder: &folder };
         watch.progress("an error that was planted");
-        report.device = tools::check_sanitizer(&planted(&args.suite, folder.path())?, how)?;
+        report.device = tools::check_sanitizer(&planted(&request.suite, folder.path())?, how)?;
         Ok(sanitizer)
     });
     let count = specs.len() * names.len();
@@ -102,7 +102,7 @@ pub fn run(args: &SanitizeRequest, watch: &dyn Watch) -> Result<Done<SanitizeRep
                 Ok(sanitizer) => {
                     let done = at * names.len() + nth + 1;
                     watch.progress(&format!("{done} of {count}: {}, {tool}", spec.name));
-                    let timeout = Duration::from_secs(args.timeout.into());
+                    let timeout = Duration::from_secs(request.timeout.into());
                     let how = SanitizeSettings { sanitizer, timeout, folder: &folder };
                     tools::sanitize(&suite, spec, tool, how).0
                 }
@@ -110,9 +110,9 @@ pub fn run(args: &SanitizeRequest, watch: &dyn Watch) -> Result<Done<SanitizeRep
             outcomes.insert((*tool).to_owned(), outcome);
         }
     }
-    save(&args.output, &report)?;
+    save(&request.output, &report)?;
     let exit = report.exit_code();
-    Ok(Done::new(report, exit).with_note(format!("report: {}", args.output.display())))
+    Ok(Done::new(report, exit).with_note(format!("report: {}", request.output.display())))
 }
 
 /// The suite with the planted error, in a file that a worker can be told.

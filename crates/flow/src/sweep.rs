@@ -36,40 +36,40 @@ pub enum SweepSource {
     Times(Vec<String>),
 }
 
-pub fn run(args: &SweepRequest, watch: &dyn Watch) -> Result<Done<Report>, FlowError> {
-    let key = sealing::read_key(args.seal_key.as_deref())?;
-    let (model, measured) = match &args.source {
+pub fn run(request: &SweepRequest, watch: &dyn Watch) -> Result<Done<Report>, FlowError> {
+    let key = sealing::read_key(request.seal_key.as_deref())?;
+    let (model, measured) = match &request.source {
         SweepSource::Model { engine, shape_cases } => {
             (engine.model.as_path(), Ok(engines::suite(engine, shape_cases)?))
         }
         SweepSource::Times(times) => (Path::new(""), Err(read_times(times)?)),
     };
-    let _lock = run::begin(&args.output, watch)?;
-    for path in [&args.output, &args.output_json, &args.output_md] {
+    let _lock = run::begin(&request.output, watch)?;
+    for path in [&request.output, &request.output_json, &request.output_md] {
         holdpoint_store::check_writable(path)?;
     }
     let (report, unsealed) = match measured {
         Ok(suite) => {
             let report = run::measure(&suite, watch);
-            let sealing = Sealing::new(key, &args.output);
-            let unsealed = run::save_sealed(sealing, &args.output, "sweep", &suite, &report)?;
+            let sealing = Sealing::new(key, &request.output);
+            let unsealed = run::save_sealed(sealing, &request.output, "sweep", &suite, &report)?;
             (report, unsealed)
         }
         // Nothing was measured here that a seal could vouch for.
         Err(report) => {
-            holdpoint_store::write_json(&args.output, &report)?;
+            holdpoint_store::write_json(&request.output, &report)?;
             (report, "")
         }
     };
     // The same numbers in another form, made of the report: the seal over that covers them.
     let sweep = ApexSweepReport::new(&report, &model.to_string_lossy());
-    holdpoint_store::write_json(&args.output_json, &sweep)?;
-    holdpoint_store::write_text(&args.output_md, &markdown::apex_sweep(&sweep))?;
+    holdpoint_store::write_json(&request.output_json, &sweep)?;
+    holdpoint_store::write_text(&request.output_md, &markdown::apex_sweep(&sweep))?;
     let note = format!(
         "report: {}{unsealed}\nsweep: {}, {}",
-        args.output.display(),
-        args.output_json.display(),
-        args.output_md.display()
+        request.output.display(),
+        request.output_json.display(),
+        request.output_md.display()
     );
     let exit = report.exit_code();
     Ok(Done::new(report, exit).with_note(note))

@@ -17,11 +17,11 @@ pub struct Decided {
 }
 
 impl Decided {
-    pub fn read(args: &ReportRequest) -> Self {
-        if let Some(decision) = &args.decision {
-            return Self { decision: decision.clone(), reason: clean_text(&args.reason) };
+    pub fn read(request: &ReportRequest) -> Self {
+        if let Some(decision) = &request.decision {
+            return Self { decision: decision.clone(), reason: clean_text(&request.reason) };
         }
-        let path = args.artifacts.join(DECISION);
+        let path = request.artifacts.join(DECISION);
         let is_plain = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
         let text = is_plain.then(|| holdpoint_store::read_text(&path).ok()).flatten().unwrap_or_default();
         let value: Value = serde_json::from_str(&text).unwrap_or_default();

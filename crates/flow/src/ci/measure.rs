@@ -36,29 +36,29 @@ pub struct MeasureRequest {
 }
 
 /// Measures, judges, and leaves the evidence with a draft of the release attestation.
-pub fn run(args: &MeasureRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
-    let judged = match &args.against {
-        Some(revision) => against(args, revision, watch),
-        None => with_baseline(args, watch),
+pub fn run(request: &MeasureRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+    let judged = match &request.against {
+        Some(revision) => against(request, revision, watch),
+        None => with_baseline(request, watch),
     };
-    draft(args, watch);
+    draft(request, watch);
     judged.map(|done| done.map(|gated| CiResult::Gated(Box::new(gated))))
 }
 
-fn suite_choice(args: &MeasureRequest) -> SuiteChoice {
+fn suite_choice(request: &MeasureRequest) -> SuiteChoice {
     SuiteChoice {
-        name: args.suite.to_string_lossy().into_owned(),
+        name: request.suite.to_string_lossy().into_owned(),
         device: None,
-        workdir: Some(args.workdir.clone()),
+        workdir: Some(request.workdir.clone()),
     }
 }
 
 /// The evidence, and the files that the base answers for.
-fn evidence_files(args: &MeasureRequest) -> EvidenceFiles {
+fn evidence_files(request: &MeasureRequest) -> EvidenceFiles {
     EvidenceFiles {
-        artifacts: args.artifacts.clone(),
-        calibration_dir: args.settings.join("calibration"),
-        waivers: Some(args.settings.join("waivers.toml")).filter(|path| path.is_file()),
+        artifacts: request.artifacts.clone(),
+        calibration_dir: request.settings.join("calibration"),
+        waivers: Some(request.settings.join("waivers.toml")).filter(|path| path.is_file()),
         profile_on: ProfileOn::Never,
         history: HistoryChoice::None,
         seal_key: None,
@@ -66,25 +66,27 @@ fn evidence_files(args: &MeasureRequest) -> EvidenceFiles {
 }
 
 /// Compares with a revision, both alive at the same time.
-fn against(args: &MeasureRequest, revision: &str, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-    let _lock = artifacts::lock(&args.artifacts, watch)?;
-    let suite = Box::new(sides::revision_suite(&suite_choice(args))?);
-    let files = evidence_files(args);
+fn against(request: &MeasureRequest, revision: &str, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+    let _lock = artifacts::lock(&request.artifacts, watch)?;
+    let suite = Box::new(sides::revision_suite(&suite_choice(request))?);
+    let files = evidence_files(request);
     let rules = Rules::read(&files, &suite)?;
-    let head = Head::Rev(args.head.clone());
+    let head = Head::Rev(request.head.clone());
     let planned = Planned::Revisions { suite, base: Base::named(revision), head };
     let done = ab::decide(planned, &rules, &SidesRequest::default(), &files, watch)?;
     Ok(done.map(Gated::decided))
 }
 
 /// Builds the checkout and compares it with the baseline that the base has for this machine.
-fn with_baseline(args: &MeasureRequest, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-    let _lock = artifacts::lock(&args.artifacts, watch)?;
-    let loaded = LoadedSuite::read(&suite_choice(args))?;
-    let (files, suite) = (evidence_files(args), loaded.as_run.clone());
+fn with_baseline(request: &MeasureRequest, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+    let _lock = artifacts::lock(&request.artifacts, watch)?;
+    let loaded = LoadedSuite::read(&suite_choice(request))?;
+    let (files, suite) = (evidence_files(request), loaded.as_run.clone());
     let rules = Rules::read(&files, &suite)?;
-    let question =
-        BaselineQuestion { require_baseline: true, ..BaselineQuestion::new(args.settings.join("baselines")) };
+    let question = BaselineQuestion {
+        require_baseline: true,
+        ..BaselineQuestion::new(request.settings.join("baselines"))
+    };
     // A file that the suite names lies in the checkout, where the change could have written it.
     let gate = StoredGate::read(loaded, question, None, &files, &rules)?;
     if suite.build.is_some() {
@@ -93,7 +95,7 @@ fn with_baseline(args: &MeasureRequest, watch: &dyn Watch) -> Result<Done<Gated>
         builds.build_in_place(suite.build.as_ref())?;
     }
     let done = gate.run(watch)?;
-    let report = args.artifacts.join(artifacts::REPORT);
+    let report = request.artifacts.join(artifacts::REPORT);
     if matches!(done.end, Ok(ExitCode::Inconclusive)) && !report.exists() {
         // Nothing to compare with: the numbers are kept all the same.
         let suite = suites::with_benches(suite)?;
@@ -103,25 +105,25 @@ fn with_baseline(args: &MeasureRequest, watch: &dyn Watch) -> Result<Done<Gated>
 }
 
 /// A draft of the release evidence: what it lacks is seen when a release is made of it.
-fn draft(args: &MeasureRequest, watch: &dyn Watch) {
-    let (target, gate) = match args.gpu {
+fn draft(request: &MeasureRequest, watch: &dyn Watch) {
+    let (target, gate) = match request.gpu {
         true => (RuntimeTarget::Triton, "gpu_perf_regression"),
         false => (RuntimeTarget::Cpu, "cpu_perf_regression"),
     };
-    let name = match (args.gpu, args.trend) {
+    let name = match (request.gpu, request.trend) {
         (false, false) => "release_attestation_ci",
         (true, false) => "release_attestation_gpu_ci",
         (false, true) => "release_attestation_cpu_weekly",
         (true, true) => "release_attestation_gpu_weekly",
     };
     // Not every worker says that its times are a device's.
-    let is_judged = args.artifacts.join(artifacts::COMPARISON).is_file();
+    let is_judged = request.artifacts.join(artifacts::COMPARISON).is_file();
     let draft = AttestationRequest {
-        commit_sha: Some(args.head.clone()),
+        commit_sha: Some(request.head.clone()),
         runtime_target: target,
         gate_evidence: is_judged.then(|| format!("{gate}={}", artifacts::COMPARISON)).into_iter().collect(),
-        output_json: Some(args.artifacts.join("release").join(format!("{name}.json"))),
-        ..AttestationRequest::new(args.artifacts.clone())
+        output_json: Some(request.artifacts.join("release").join(format!("{name}.json"))),
+        ..AttestationRequest::new(request.artifacts.clone())
     };
     if let Err(error) = attest::create(&draft) {
         watch.note(&format!("no draft of the release evidence: {error}"));

@@ -39,8 +39,7 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
     // Read before measuring: a history that cannot be read should not cost a run, and what is measured has no say in it. The
     // first run begins one.
     let known = read_series(histories::open(location, Access::Create, watch)?.as_mut(), suite)?;
-    let measured = suites::with_benches(suite.clone())?;
-    suites::check_gated(&[&measured])?;
+    let measured = suites::with_workloads(suite.clone())?;
     holdpoint_store::check_writable(&file(artifacts::REPORT))?;
     artifacts::clear(&gate.files.artifacts, Writer::Gate)?;
     let report = run::measure(&measured, watch);

@@ -47,13 +47,13 @@ pub struct Started {
     pub report: Option<Report>,
 }
 
-pub fn run(args: &InitRequest, watch: &dyn Watch) -> Result<Done<Started>, FlowError> {
-    let dir = &args.dir;
+pub fn run(request: &InitRequest, watch: &dyn Watch) -> Result<Done<Started>, FlowError> {
+    let dir = &request.dir;
     if !dir.is_dir() {
         return Err(FlowError::Input(format!("--dir {}: there is no such folder", dir.display())));
     }
     let path = dir.strip_prefix(".").unwrap_or(dir).join(OWN_FILE);
-    if path.exists() && !args.force {
+    if path.exists() && !request.force {
         let path = path.display();
         return Err(FlowError::Input(format!("{path} is there already; --force writes over it")));
     }
