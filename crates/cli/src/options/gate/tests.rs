@@ -1,8 +1,9 @@
 use super::*;
-use clap::{Args, Command, FromArgMatches};
+use clap::Command as Cli;
+use clap::{Args, FromArgMatches};
 
 fn question(flags: &[&str]) -> Result<GateQuestion, FlowError> {
-    let command = GateArgs::augment_args(Command::new("gate").no_binary_name(true));
+    let command = GateArgs::augment_args(Cli::new("gate").no_binary_name(true));
     let matches = command.try_get_matches_from(flags).unwrap();
     GateArgs::from_arg_matches(&matches).unwrap().request().map(|request| request.question)
 }
