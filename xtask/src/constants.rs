@@ -1,6 +1,7 @@
 //! Generated tables between marks in pages: the constants of METHODOLOGY.md and the exit codes.
 
-use holdpoint_flow::options::{RUNS_DEFAULT, UNITS_AT_ONCE};
+use holdpoint_flow::ab::UNITS_AT_ONCE;
+use holdpoint_flow::baseline::RUNS_DEFAULT;
 use holdpoint_gate::ab::{estimate, unit_plan};
 use holdpoint_gate::history::PASS_NOISE_MAX;
 use holdpoint_gate::{PASS_TIMES, THRESHOLD_PCT, compare, disjoint_ci, noise, tolerance};

@@ -1,7 +1,8 @@
 //! How often the stored-baseline gate calls unchanged code slower: reports of one revision, judged against each
 //! other by the gate's own rules.
 
-use holdpoint_flow::options::{CONFIRM_DEFAULT, RUNS_DEFAULT};
+use holdpoint_flow::baseline::RUNS_DEFAULT;
+use holdpoint_flow::gate::CONFIRM_DEFAULT;
 use holdpoint_gate::{Allow, Policy, compare, confirm, judge, record};
 use holdpoint_model::{Baseline, Current, Verdict};
 use holdpoint_stats::sequential::ALARM_RATE;

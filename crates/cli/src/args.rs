@@ -1,12 +1,12 @@
 //! The command line: its commands by task, and its help.
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
-use holdpoint_flow::options::{
+use crate::options::{
     AbArgs, AttestArgs, BaselineArgs, BisectArgs, BlameArgs, CacheArgs, CalibrateArgs, ChangesArgs,
     CheckArgs, ChecklistArgs, CiArgs, CompareArgs, FirstSuiteArgs, FuzzArgs, GateArgs, HistoryArgs,
     ProfileArgs, ReplayArgs, ReportArgs, RooflineArgs, RunArgs, SanitizeArgs, SweepArgs, TrendArgs, TuneArgs,
     WorkerArgs,
 };
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use holdpoint_model::exit::EXIT_CODES;
 use std::sync::LazyLock;
 

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod interrupt;
+mod options;
 mod output;
 mod progress;
 mod show;
@@ -67,41 +68,42 @@ fn hide_secrets() -> Result<(), FlowError> {
 fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError> {
     let Some(command) = command else { return show(flow::status::run()?, output) };
     match command {
-        Command::Gate(args) => show(flow::gate::run(&args, output)?, output),
+        Command::Gate(args) => show(flow::gate::run(&args.request()?, output)?, output),
         Command::Ab(args) => {
-            let done = flow::ab::run(&args, output)?;
-            if args.evidence { show(done.map(WithEvidence), output) } else { show(done, output) }
+            let with_evidence = args.evidence;
+            let done = flow::ab::run(&args.request()?, output)?;
+            if with_evidence { show(done.map(WithEvidence), output) } else { show(done, output) }
         }
-        Command::Calibrate(args) => show(flow::calibrate::run(&args, output)?, output),
-        Command::Bisect(args) => show(flow::bisect::run(&args, output)?, output),
-        Command::Blame(args) => show(flow::blame::run(&args, output)?, output),
-        Command::Run(args) => show(flow::run::run(&args, output)?, output),
-        Command::Sweep(args) => show(flow::sweep::run(&args, output)?, output),
-        Command::Compare(args) => show(flow::compare::run(&args)?, output),
-        Command::Baseline(args) => show(flow::baseline::run(&args, output)?, output),
-        Command::Changes(args) => show(flow::changes::run(&args, output)?, output),
-        Command::History(args) => show(flow::history::run(&args, output)?, output),
-        Command::Trend(args) => show(flow::trend::run(&args, output)?, output),
-        Command::Report(args) => show(flow::report::run(&args, output)?, output),
-        Command::Roofline(args) => show(flow::roofline::run(&args, output)?, output),
-        Command::Cache(args) => show(flow::cache::run(&args)?, output),
-        Command::Init(args) => show(flow::init::run(&args, output)?, output),
+        Command::Calibrate(args) => show(flow::calibrate::run(&args.into(), output)?, output),
+        Command::Bisect(args) => show(flow::bisect::run(&args.into(), output)?, output),
+        Command::Blame(args) => show(flow::blame::run(&args.into(), output)?, output),
+        Command::Run(args) => show(flow::run::run(&args.into(), output)?, output),
+        Command::Sweep(args) => show(flow::sweep::run(&args.into(), output)?, output),
+        Command::Compare(args) => show(flow::compare::run(&args.into())?, output),
+        Command::Baseline(args) => show(flow::baseline::run(&args.into(), output)?, output),
+        Command::Changes(args) => show(flow::changes::run(&args.into(), output)?, output),
+        Command::History(args) => show(flow::history::run(&args.into(), output)?, output),
+        Command::Trend(args) => show(flow::trend::run(&args.into(), output)?, output),
+        Command::Report(args) => show(flow::report::run(&args.into(), output)?, output),
+        Command::Roofline(args) => show(flow::roofline::run(&args.into(), output)?, output),
+        Command::Cache(args) => show(flow::cache::run(&args.into())?, output),
+        Command::Init(args) => show(flow::init::run(&args.into(), output)?, output),
         Command::Doctor => show(Done::new(doctor::runtime_caps(), ExitCode::Ok), output),
-        Command::Profile(args) => show(flow::profile::run(&args, output)?, output),
-        Command::Sanitize(args) => show(flow::sanitize::run(&args, output)?, output),
-        Command::Tune(args) => show(flow::tune::run(&args, output)?, output),
-        Command::Check(args) => show(flow::check::run(&args, output)?, output),
-        Command::Fuzz(args) => show(flow::fuzz::run(&args, output)?, output),
-        Command::Replay(args) => show(flow::replay::run(&args, output)?, output),
-        Command::Attest(args) => show(flow::attest::run(&args)?, output),
-        Command::Checklist(args) => show(flow::checklist::run(&args, output)?, output),
-        Command::Ci(args) => show(flow::ci::run(&args, output)?, output),
+        Command::Profile(args) => show(flow::profile::run(&args.into(), output)?, output),
+        Command::Sanitize(args) => show(flow::sanitize::run(&args.into(), output)?, output),
+        Command::Tune(args) => show(flow::tune::run(&args.into(), output)?, output),
+        Command::Check(args) => show(flow::check::run(&args.into(), output)?, output),
+        Command::Fuzz(args) => show(flow::fuzz::run(&args.into(), output)?, output),
+        Command::Replay(args) => show(flow::replay::run(&args.into(), output)?, output),
+        Command::Attest(args) => show(flow::attest::run(&args.into())?, output),
+        Command::Checklist(args) => show(flow::checklist::run(&args.into(), output)?, output),
+        Command::Ci(args) => show(flow::ci::run(&args.into(), output)?, output),
         Command::Watchdog { session } => {
             jobs::watchdog::watch(&session, io::stdin().lock());
             Ok(ExitCode::Ok)
         }
         Command::Worker(args) => {
-            flow::worker::run(&args, io::stdin().lock(), io::stdout().lock()).map(|()| ExitCode::Ok)
+            flow::worker::run(&args.into(), io::stdin().lock(), io::stdout().lock()).map(|()| ExitCode::Ok)
         }
         Command::Completions(args) => {
             let mut script = Vec::new();

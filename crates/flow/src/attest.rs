@@ -2,19 +2,88 @@
 
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::{AttestArgs, AttestCommand, AttestCreateArgs, VerifyArgs};
-use crate::release::{self, Verified};
+use crate::release::{self, ReleaseRequest, VerificationRequest, Verified};
 use crate::support::sealing::tree_of;
 use holdpoint_evidence::attest::{self, Places, Request, Signed, Signer};
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::folder::find_file;
 use holdpoint_evidence::{EvidenceError, dsse, keys};
 use holdpoint_measure::{clock, machine};
-use holdpoint_model::attest::{ReleaseFile, ReleaseMetadata};
+use holdpoint_model::attest::{ReleaseFile, ReleaseMetadata, RuntimeTarget};
 use holdpoint_model::{Attestation, Envelope, ExitCode, FileError, ReleasePolicy, document};
 use holdpoint_render::markdown;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+
+/// What to do with attestations and keys.
+#[derive(Clone, Debug)]
+pub enum AttestRequest {
+    Keygen {
+        key: PathBuf,
+        /// Beside the private one, if absent.
+        public_key: Option<PathBuf>,
+    },
+    Create(AttestationRequest),
+    Sign {
+        attestation: PathBuf,
+        artifacts: PathBuf,
+        release_dir: PathBuf,
+        /// That of the environment, if absent.
+        key: Option<PathBuf>,
+        /// Beside the attestation, if absent.
+        output: Option<PathBuf>,
+    },
+    Verify {
+        file: PathBuf,
+        against: VerificationRequest,
+    },
+    Show {
+        file: PathBuf,
+    },
+}
+
+/// An attestation to be made. What is absent of the release's data is taken from CI and the repository.
+#[derive(Clone, Debug)]
+pub struct AttestationRequest {
+    /// The folder with artifacts and verdict files.
+    pub artifacts: PathBuf,
+    pub release_tag: Option<String>,
+    pub commit_sha: Option<String>,
+    pub release_owner: Option<String>,
+    pub runtime_target: RuntimeTarget,
+    pub ci_run_url: Option<String>,
+    /// KEY=PATH of artifacts that lie elsewhere in the folder.
+    pub artifact_path: Vec<String>,
+    /// KEY=PATH of verdict files beside those that are found by name.
+    pub gate_evidence: Vec<String>,
+    /// KEY=REASON of what this project does not have.
+    pub without: Vec<String>,
+    pub output_json: Option<PathBuf>,
+    pub output_md: Option<PathBuf>,
+    pub release_file: Vec<String>,
+    pub release: ReleaseRequest,
+}
+
+impl AttestationRequest {
+    /// The attestation of a folder, for a release of the files in the current one.
+    pub fn new(artifacts: PathBuf) -> Self {
+        Self {
+            artifacts,
+            release_tag: None,
+            commit_sha: None,
+            release_owner: None,
+            runtime_target: RuntimeTarget::default(),
+            ci_run_url: None,
+            artifact_path: Vec::new(),
+            gate_evidence: Vec::new(),
+            without: Vec::new(),
+            output_json: None,
+            output_md: None,
+            release_file: Vec::new(),
+            release: ReleaseRequest { policy: None, release_dir: ".".into() },
+        }
+    }
+}
 
 /// The result of a subcommand.
 #[derive(Debug)]
@@ -32,16 +101,16 @@ pub struct Signature {
     pub text: String,
 }
 
-pub fn run(args: &AttestArgs) -> Result<Done<Attested>, FlowError> {
-    match &args.command {
-        AttestCommand::Keygen { key, public_key } => keygen(key, public_key.as_deref()),
-        AttestCommand::Create(args) => create(args),
-        AttestCommand::Sign { attestation, artifacts, release_dir, key, output: path } => {
+pub fn run(request: &AttestRequest) -> Result<Done<Attested>, FlowError> {
+    match request {
+        AttestRequest::Keygen { key, public_key } => keygen(key, public_key.as_deref()),
+        AttestRequest::Create(request) => create(request),
+        AttestRequest::Sign { attestation, artifacts, release_dir, key, output: path } => {
             let places = Places { artifacts, released: release_dir };
             sign(attestation, places, key.as_deref(), path.as_deref())
         }
-        AttestCommand::Verify { file, against } => verify(file, against),
-        AttestCommand::Show { file } => {
+        AttestRequest::Verify { file, against } => verify(file, against),
+        AttestRequest::Show { file } => {
             let attestation = match Document::read(file)? {
                 Document::Bare(attestation) => *attestation,
                 Document::Envelope(envelope) => unchecked(&envelope, file)?,
@@ -70,43 +139,48 @@ fn keygen(key: &Path, public: Option<&Path>) -> Result<Done<Attested>, FlowError
     Ok(Done::new(Attested::Keys(Message { json, text }), ExitCode::Ok))
 }
 
-fn create(args: &AttestCreateArgs) -> Result<Done<Attested>, FlowError> {
-    if !args.artifacts.is_dir() {
+/// Writes an attestation.
+pub fn create(request: &AttestationRequest) -> Result<Done<Attested>, FlowError> {
+    if !request.artifacts.is_dir() {
         let what = "no such folder; it should hold what gate, check, doctor and the like have written";
-        return Err(FlowError::File { path: args.artifacts.clone(), what: what.to_owned() });
+        return Err(FlowError::File { path: request.artifacts.clone(), what: what.to_owned() });
     }
-    let policy = release::read_policy(&args.release)?;
+    let policy = release::read_policy(&request.release)?;
     let [artifact_keys, gate_keys] = attest::known_keys();
     let all_keys = [artifact_keys.clone(), gate_keys.clone()].concat();
     let asked = Request {
-        dir: &args.artifacts,
-        metadata: metadata(args)?,
-        artifact_paths: pairs("--artifact-path", &args.artifact_path, &artifact_keys)?.into_iter().collect(),
-        gate_files: pairs("--gate-evidence", &args.gate_evidence, &gate_keys)?,
-        without: pairs("--without", &args.without, &all_keys)?.into_iter().collect(),
-        release_files: release_files(args, &policy)?,
+        dir: &request.artifacts,
+        metadata: metadata(request)?,
+        artifact_paths: pairs("--artifact-path", &request.artifact_path, &artifact_keys)?
+            .into_iter()
+            .collect(),
+        gate_files: pairs("--gate-evidence", &request.gate_evidence, &gate_keys)?,
+        without: pairs("--without", &request.without, &all_keys)?.into_iter().collect(),
+        release_files: release_files(request, &policy)?,
         holdpoint: env!("CARGO_PKG_VERSION").to_owned(),
     };
     for (key, path) in
         asked.artifact_paths.iter().chain(asked.gate_files.iter().map(|(key, path)| (key, path)))
     {
-        if find_file(&args.artifacts, path)?.is_none() {
+        if find_file(&request.artifacts, path)?.is_none() {
             let what = format!(
                 "{key}={path}: no such file in {}; paths are below that folder",
-                args.artifacts.display()
+                request.artifacts.display()
             );
             return Err(FlowError::Input(what));
         }
     }
     let attestation = attest::create(&asked)?;
     refuse_without(&attestation, &asked)?;
-    let json_path =
-        args.output_json.clone().unwrap_or_else(|| args.artifacts.join("release/release_attestation.json"));
-    let md_path = args.output_md.clone().unwrap_or_else(|| json_path.with_extension("md"));
+    let json_path = request
+        .output_json
+        .clone()
+        .unwrap_or_else(|| request.artifacts.join("release/release_attestation.json"));
+    let md_path = request.output_md.clone().unwrap_or_else(|| json_path.with_extension("md"));
     holdpoint_store::write_json(&json_path, &attestation)?;
     holdpoint_store::write_text(&md_path, &markdown::attestation(&attestation))?;
     let mut problems = Vec::new();
-    if args.release.policy.is_some() {
+    if request.release.policy.is_some() {
         let facts = release::facts(&attestation, Some(&attestation.release_metadata.commit_sha))?;
         problems = attest::judge_release(&attestation, &Signer::NotYet, &policy, &facts);
     }
@@ -117,10 +191,13 @@ fn create(args: &AttestCreateArgs) -> Result<Done<Attested>, FlowError> {
 }
 
 /// The files that were named and those that the policy takes, with their hashes.
-fn release_files(args: &AttestCreateArgs, policy: &ReleasePolicy) -> Result<Vec<ReleaseFile>, FlowError> {
-    let dir = &args.release.release_dir;
+fn release_files(
+    request: &AttestationRequest,
+    policy: &ReleasePolicy,
+) -> Result<Vec<ReleaseFile>, FlowError> {
+    let dir = &request.release.release_dir;
     let mut paths = attest::released::find(policy, dir)?;
-    paths.extend(args.release_file.iter().cloned());
+    paths.extend(request.release_file.iter().cloned());
     let file = |path: &String| {
         let missing =
             || FlowError::Input(format!("--release-file {path}: no plain file in {}", dir.display()));
@@ -162,12 +239,12 @@ fn pairs(flag: &str, given: &[String], known: &[&str]) -> Result<Vec<(String, St
 }
 
 /// Of what, by whom: as was typed, else as CI tells.
-fn metadata(args: &AttestCreateArgs) -> Result<ReleaseMetadata, FlowError> {
+fn metadata(request: &AttestationRequest) -> Result<ReleaseMetadata, FlowError> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
     let revision = machine::revision(Path::new("."));
     let tree_sha = revision.as_ref().and_then(|revision| tree_of(&revision.commit));
-    let commit_sha = match (&args.commit_sha, &revision) {
+    let commit_sha = match (&request.commit_sha, &revision) {
         (Some(commit), Some(revision)) if *commit != revision.commit => {
             let what = format!(
                 "--commit-sha {commit}: the tree here is at {}, check out what is attested",
@@ -183,7 +260,7 @@ fn metadata(args: &AttestCreateArgs) -> Result<ReleaseMetadata, FlowError> {
     // A branch is no release.
     let github_tag =
         || variable("GITHUB_REF_NAME").filter(|_| variable("GITHUB_REF_TYPE").as_deref() == Some("tag"));
-    let tag = args.release_tag.clone().or_else(github_tag).or_else(|| variable("CI_COMMIT_TAG"));
+    let tag = request.release_tag.clone().or_else(github_tag).or_else(|| variable("CI_COMMIT_TAG"));
     let github_run = || {
         let parts = ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"].map(variable);
         let [server, repository, run] = parts.map(Option::unwrap_or_default);
@@ -191,14 +268,14 @@ fn metadata(args: &AttestCreateArgs) -> Result<ReleaseMetadata, FlowError> {
         is_known.then(|| format!("{server}/{repository}/actions/runs/{run}"))
     };
     let run =
-        args.ci_run_url.clone().or_else(github_run).or_else(|| first(&["CI_JOB_URL", "CI_PIPELINE_URL"]));
-    let owner = args.release_owner.clone().or_else(|| first(&["GITHUB_ACTOR", "GITLAB_USER_LOGIN"]));
+        request.ci_run_url.clone().or_else(github_run).or_else(|| first(&["CI_JOB_URL", "CI_PIPELINE_URL"]));
+    let owner = request.release_owner.clone().or_else(|| first(&["GITHUB_ACTOR", "GITLAB_USER_LOGIN"]));
     Ok(ReleaseMetadata {
         release_tag: tag.unwrap_or_else(|| "unversioned".to_owned()),
         commit_sha,
         build_date_utc: clock::timestamp_utc(),
         release_owner: owner.unwrap_or_else(|| "unknown".to_owned()),
-        runtime_target: args.runtime_target.into(),
+        runtime_target: request.runtime_target,
         ci_run_url: run,
         dirty: revision.map(|revision| revision.dirty),
         tree_sha,
@@ -267,7 +344,7 @@ fn unchecked(envelope: &Envelope, path: &Path) -> Result<Attestation, FlowError>
     Ok(statement.predicate)
 }
 
-fn verify(path: &Path, against: &VerifyArgs) -> Result<Done<Attested>, FlowError> {
+fn verify(path: &Path, against: &VerificationRequest) -> Result<Done<Attested>, FlowError> {
     let checked = release::check(path, against)?;
     let signer = match &checked.signer {
         Signer::Key(id) => format!("signed by {id}"),

@@ -3,12 +3,11 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{
-    BaselineArgs, BaselineCommand, BaselineDir, PolicyArgs, RecordArgs, ShowArgs, ShowPageArgs, SuiteArg,
-};
+use crate::promote::PromoteRequest;
+use crate::request::{PolicyChoice, SuiteChoice};
 use crate::support::artifacts;
 use crate::support::links;
-use crate::support::suites;
+use crate::support::suites::{self, LoadedSuite};
 use holdpoint_gate::record::{self, RecordError};
 use holdpoint_gate::{Policy, blind_spots, set_tolerances};
 use holdpoint_measure::machine;
@@ -20,22 +19,72 @@ use holdpoint_store::{FolderLock, Scratch};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-pub fn run(args: &BaselineArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
-    match &args.command {
-        BaselineCommand::Record(args) => {
-            let (path, baseline, gate) = make(args, watch, record)?;
+/// Runs behind a baseline: ten see half of the slowdown that five see, at a rate of one false alarm in 1000 suites; twenty
+/// would see a quarter less.
+pub const RUNS_DEFAULT: u32 = 10;
+/// The usual folder, with one baseline per suite and machine.
+pub const FOLDER_DEFAULT: &str = ".holdpoint/baselines";
+
+/// What to do with baselines.
+#[derive(Clone, Debug)]
+pub enum BaselineRequest {
+    Record(RecordRequest),
+    Append(RecordRequest),
+    Show(BaselinePage),
+    /// With Apex-X's wide tolerances.
+    Template(RecordRequest),
+    Promote(PromoteRequest),
+    /// Fits the tolerances to the spread between the runs.
+    Fit(BaselineChoice),
+}
+
+/// Where a baseline comes from and goes to.
+#[derive(Clone, Debug)]
+pub struct RecordRequest {
+    /// Instead of measuring.
+    pub reports: Vec<PathBuf>,
+    pub suite: SuiteChoice,
+    /// Runs to take.
+    pub runs: u32,
+    /// The file; this machine's own, if absent.
+    pub baseline: Option<PathBuf>,
+    pub baseline_dir: PathBuf,
+}
+
+/// Which baseline.
+#[derive(Clone, Debug)]
+pub struct BaselineChoice {
+    /// The file; this machine's own for the suite, if absent.
+    pub baseline: Option<PathBuf>,
+    pub suite: SuiteChoice,
+    pub baseline_dir: PathBuf,
+}
+
+/// A baseline to be shown, and the page to be made of it.
+#[derive(Clone, Debug)]
+pub struct BaselinePage {
+    pub which: BaselineChoice,
+    pub html: Option<PathBuf>,
+    /// The address of the repository whose commits are linked.
+    pub repository: Option<String>,
+}
+
+pub fn run(request: &BaselineRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+    match request {
+        BaselineRequest::Record(request) => {
+            let (path, baseline, gate) = make(request, watch, record)?;
             finish_recorded(&path, baseline, &gate, watch)
         }
-        BaselineCommand::Append(args) => append(args, watch),
-        BaselineCommand::Promote(args) => crate::promote::run(args, watch),
-        BaselineCommand::Template(args) => {
+        BaselineRequest::Append(request) => append(request, watch),
+        BaselineRequest::Promote(request) => crate::promote::run(request, watch),
+        BaselineRequest::Template(request) => {
             // Of Apex-X's tolerances, which ask for nothing that runs could not serve.
-            let (path, baseline, _) = make(args, watch, |runs, _| record::template(runs))?;
+            let (path, baseline, _) = make(request, watch, |runs, _| record::template(runs))?;
             finish(&path, baseline)
         }
-        BaselineCommand::Show(args) => show(args, watch),
-        BaselineCommand::Fit(args) => {
-            let path = path_of(args)?;
+        BaselineRequest::Show(request) => show(request, watch),
+        BaselineRequest::Fit(request) => {
+            let path = path_of(request)?;
             let _lock = lock_of(&path, watch)?;
             let mut baseline = holdpoint_store::read_baseline(&path)?;
             let alarm_rate = baseline.alarm_rate.unwrap_or(ALARM_RATE);
@@ -46,11 +95,12 @@ pub fn run(args: &BaselineArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flo
     }
 }
 
-fn show(args: &ShowPageArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
-    let baseline = holdpoint_store::read_baseline(&path_of(&args.which)?)?;
-    if let Some(path) = &args.html {
+fn show(request: &BaselinePage, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+    let baseline = holdpoint_store::read_baseline(&path_of(&request.which)?)?;
+    if let Some(path) = &request.html {
         let newest = baseline.runs.iter().rev().find_map(|run| run.revision.as_ref());
-        let links = links::find(args.repository.as_deref(), newest.map(|revision| revision.commit.as_str()))?;
+        let links =
+            links::find(request.repository.as_deref(), newest.map(|revision| revision.commit.as_str()))?;
         let extras = html::Extras { links, ..html::Extras::default() };
         holdpoint_store::write_text(path, &html::baseline(&baseline, &extras))?;
         watch.note(&format!("html: {}", path.display()));
@@ -59,15 +109,15 @@ fn show(args: &ShowPageArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowEr
 }
 
 fn make(
-    args: &RecordArgs,
+    request: &RecordRequest,
     watch: &dyn Watch,
     rule: impl Fn(&[Current], &GateSettings) -> Result<Baseline, RecordError>,
 ) -> Result<(PathBuf, Baseline, GateSettings), FlowError> {
-    let (currents, gate) = take_runs(args, watch)?;
+    let (currents, gate) = take_runs(request, LoadedSuite::read(&request.suite)?, watch)?;
     let baseline = rule(&currents, &gate).map_err(not_made)?;
-    let path = match &args.baseline {
+    let path = match &request.baseline {
         Some(path) => path.clone(),
-        None => own_path(&args.baseline_dir, &baseline)?,
+        None => own_path(&request.baseline_dir, &baseline)?,
     };
     Ok((path, baseline, gate))
 }
@@ -79,13 +129,15 @@ pub fn record(currents: &[Current], gate: &GateSettings) -> Result<Baseline, Rec
     Ok(set_tolerances(baseline, None, gate, Policy::AllowedMax))
 }
 
-fn append(args: &RecordArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
-    let RecordArgs { baseline, suite, baseline_dir, .. } = args;
-    let (baseline, suite, baseline_dir) = (baseline.clone(), suite.clone(), baseline_dir.clone());
-    let path = path_of(&ShowArgs { baseline, suite, baseline_dir })?;
+fn append(request: &RecordRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+    let suite = LoadedSuite::read(&request.suite)?;
+    let path = match &request.baseline {
+        Some(path) => path.clone(),
+        None => existing_own_path(&suite.as_written, &suite.choice, &request.baseline_dir)?,
+    };
     // Read before measuring: a bad baseline should not cost the runs. Again afterwards: others may have written it.
     holdpoint_store::read_baseline(&path)?;
-    let (currents, gate) = take_runs(args, watch)?;
+    let (currents, gate) = take_runs(request, suite, watch)?;
     let _lock = lock_of(&path, watch)?;
     let before = holdpoint_store::read_baseline(&path)?;
     let alarm_rate = gate.alarm_rate.or(before.alarm_rate).unwrap_or(ALARM_RATE);
@@ -94,16 +146,20 @@ fn append(args: &RecordArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowEr
 }
 
 /// The runs that were given or are made now, and the settings of their suite.
-fn take_runs(args: &RecordArgs, watch: &dyn Watch) -> Result<(Vec<Current>, GateSettings), FlowError> {
-    let suite = suites::load(&args.suite)?;
-    if args.reports.is_empty() {
+fn take_runs(
+    request: &RecordRequest,
+    suite: LoadedSuite,
+    watch: &dyn Watch,
+) -> Result<(Vec<Current>, GateSettings), FlowError> {
+    if request.reports.is_empty() {
         // Tried before measuring: a place that cannot be written to should not cost the runs.
-        let own = || this_machines(&suite, &args.baseline_dir);
-        holdpoint_store::check_writable(&args.baseline.clone().unwrap_or_else(own))?;
-        let runs = measure_runs(&args.suite, &suite, args.runs, watch)?;
-        return Ok((runs.iter().map(Current::from).collect(), suite.gate));
+        let own = || this_machines(&suite.as_written, &request.baseline_dir);
+        holdpoint_store::check_writable(&request.baseline.clone().unwrap_or_else(own))?;
+        let runs = measure_runs(&suite, request.runs, watch)?;
+        return Ok((runs.iter().map(Current::from).collect(), suite.as_written.gate));
     }
-    let read = args.reports.iter().map(|path| holdpoint_store::read_current(path));
+    let suite = suite.as_written;
+    let read = request.reports.iter().map(|path| holdpoint_store::read_current(path));
     let currents = read.collect::<Result<Vec<Current>, _>>()?;
     let is_of_suite = currents.iter().all(|run| run.suite == suite.name);
     Ok((currents, if is_of_suite { suite.gate } else { GateSettings::default() }))
@@ -126,7 +182,7 @@ fn finish_recorded(
     gate: &GateSettings,
     watch: &dyn Watch,
 ) -> Result<Done<Baseline>, FlowError> {
-    let policy = PolicyArgs::default().policy(gate)?;
+    let policy = PolicyChoice::default().policy(gate)?;
     let done = finish(path, baseline)?;
     let exit = say_what_it_serves(&done.document, policy, watch);
     Ok(Done { end: Ok(exit), ..done })
@@ -149,24 +205,28 @@ pub(crate) fn finish(path: &Path, baseline: Baseline) -> Result<Done<Baseline>, 
 }
 
 /// Where a baseline belongs that was not given a place.
-fn own_path(dir: &BaselineDir, baseline: &Baseline) -> Result<PathBuf, FlowError> {
+fn own_path(dir: &Path, baseline: &Baseline) -> Result<PathBuf, FlowError> {
     let machine = baseline.machine.as_ref().ok_or_else(|| {
         FlowError::Input("these reports name no machine; say where to write with --baseline FILE".to_owned())
     })?;
-    Ok(holdpoint_store::baseline_path(&dir.baseline_dir, &baseline.suite, &machine.fingerprint))
+    Ok(holdpoint_store::baseline_path(dir, &baseline.suite, &machine.fingerprint))
 }
 
 /// Where this machine's baseline of a suite lies.
-pub fn this_machines(suite: &Suite, dir: &BaselineDir) -> PathBuf {
-    holdpoint_store::baseline_path(&dir.baseline_dir, &suite.name, &machine::machine_for(suite).fingerprint)
+pub fn this_machines(suite: &Suite, dir: &Path) -> PathBuf {
+    holdpoint_store::baseline_path(dir, &suite.name, &machine::machine_for(suite).fingerprint)
 }
 
-fn path_of(args: &ShowArgs) -> Result<PathBuf, FlowError> {
-    if let Some(path) = &args.baseline {
+fn path_of(request: &BaselineChoice) -> Result<PathBuf, FlowError> {
+    if let Some(path) = &request.baseline {
         return Ok(path.clone());
     }
-    let suite = suites::load(&args.suite)?;
-    let path = this_machines(&suite, &args.baseline_dir);
+    existing_own_path(&suites::load(&request.suite)?, &request.suite, &request.baseline_dir)
+}
+
+/// Where this machine's baseline of a suite lies, if it has one.
+fn existing_own_path(suite: &Suite, choice: &SuiteChoice, dir: &Path) -> Result<PathBuf, FlowError> {
+    let path = this_machines(suite, dir);
     if path.exists() {
         return Ok(path);
     }
@@ -174,17 +234,16 @@ fn path_of(args: &ShowArgs) -> Result<PathBuf, FlowError> {
         path,
         what: format!(
             "no baseline for suite {:?} on this machine; record one: \"holdpoint baseline record --suite {}\"",
-            suite.name, args.suite.suite
+            suite.name, choice.name
         ),
     })
 }
 
 /// Measures a suite several times, each time in a new process: what a process is lucky or unlucky with, such
 /// as its address layout, then shows in the spread between runs. A run that is not `ok` is the last. Each process reads the
-/// suite again, which has to be the one that was `read` before anything was measured.
+/// suite again, which has to be the one that was read before anything was measured.
 pub fn measure_runs(
-    suite: &SuiteArg,
-    read: &Suite,
+    suite: &LoadedSuite,
     runs_count: u32,
     watch: &dyn Watch,
 ) -> Result<Vec<Report>, FlowError> {
@@ -196,15 +255,19 @@ pub fn measure_runs(
         watch.progress(&format!("run {run} of {runs_count}"));
         let path = dir.path().join(format!("run-{run}.json"));
         let mut command = holdpoint_process::command(&program);
-        command.args(["--quiet", "run", "--output"]).arg(&path).args(suite.flags()).stdout(Stdio::null());
+        command
+            .args(["--quiet", "run", "--output"])
+            .arg(&path)
+            .args(suite.choice.flags())
+            .stdout(Stdio::null());
         command.args(["--parent", &std::process::id().to_string()]);
         let status = command.status().map_err(|e| internal("cannot start a run", e))?;
         if !path.exists() {
             return Err(FlowError::Internal(format!("run {run} ended with {status} and left no report")));
         }
-        if suites::load(suite)? != *read {
+        if suites::load(&suite.choice)? != suite.as_written {
             let what = "it has changed while its workloads were measured; find out what writes to it, and measure again";
-            return Err(FlowError::File { path: suite.suite.clone().into(), what: what.to_owned() });
+            return Err(FlowError::File { path: suite.choice.name.clone().into(), what: what.to_owned() });
         }
         let report = holdpoint_store::read_document::<Report>(&path)?;
         // No baseline can be made with this one; further runs would only cost time.

@@ -1,24 +1,61 @@
 //! `holdpoint blame`: from a change point to its commit, by searching only among the commits where it must lie.
 
 use crate::Watch;
+use crate::ab::sides;
+use crate::bisect::BisectRequest;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{BlameArgs, SelectArgs};
+use crate::request::{Decision, SuiteChoice};
 use crate::support::suites;
 use crate::{bisect, history};
 use holdpoint_gate::history::find_changes;
-use holdpoint_model::{Bisection, Cause, Changes, Effect, EventMember, LevelChange, Series, Track};
+use holdpoint_history::Location;
+use holdpoint_model::{
+    Bisection, Cause, Changes, Effect, EventMember, LevelChange, Series, SeriesFilter, Track,
+};
+use std::path::PathBuf;
 
-pub fn run(args: &BlameArgs, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
-    let select = SelectArgs {
-        suite: Some(suites::unbuilt(&args.suite)?.name),
-        workload: args.workload.clone(),
-        ..SelectArgs::default()
+/// A change of a history whose commit is to be found.
+#[derive(Clone, Debug)]
+pub struct BlameRequest {
+    /// The workload that became slow; that of the newest worsening that nobody accepted, if absent.
+    pub workload: Option<String>,
+    /// The first commit of the worse level; the newest worsening, if absent.
+    pub revision: Option<String>,
+    pub history: Option<Location>,
+    pub suite: SuiteChoice,
+    pub decision: Decision,
+    pub artifacts: PathBuf,
+    /// Whether the unfinished search in that folder is continued.
+    pub resume: bool,
+}
+
+impl BlameRequest {
+    /// The search between these revisions.
+    fn search(&self, good: String, bad: String, workload: String) -> BisectRequest {
+        BisectRequest {
+            good,
+            bad,
+            workload: Some(workload),
+            suite: self.suite.clone(),
+            decision: self.decision.clone(),
+            artifacts: self.artifacts.clone(),
+            resume: self.resume,
+        }
+    }
+}
+
+pub fn run(request: &BlameRequest, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
+    let suite = suites::load(&request.suite)?;
+    let select = SeriesFilter {
+        suite: Some(suite.name.clone()),
+        workload: request.workload.clone(),
+        ..SeriesFilter::default()
     };
-    let series = history::read(&args.store(), &select, watch)?;
+    let series = history::read(request.history.as_ref(), &select, watch)?;
     let tracks: Vec<Track> = series.iter().map(Track::from).collect();
     let found = find_changes(&tracks);
-    let member = choose(&found, args.revision.as_deref()).ok_or_else(|| no_change(args))?;
+    let member = choose(&found, request.revision.as_deref()).ok_or_else(|| no_change(request))?;
     let (series, change) = (&series[member.series], &found.series[member.series].changes[member.change]);
     let (good, bad) = ends(series, change)?;
     if let Some(doubt) = describe_cause(&found, member) {
@@ -31,7 +68,8 @@ pub fn run(args: &BlameArgs, watch: &dyn Watch) -> Result<Done<Bisection>, FlowE
         short(&good),
         short(&bad),
     ));
-    bisect::run(&args.bisect(good, bad, series.key.workload.clone()), watch)
+    let search = request.search(good, bad, series.key.workload.clone());
+    bisect::search_with(&search, sides::as_revision_suite(suite, &request.suite)?, watch)
 }
 
 /// The newest worsening that nobody accepted, or that of a commit.
@@ -47,8 +85,8 @@ fn choose(found: &Changes, revision: Option<&str>) -> Option<EventMember> {
     members.filter(is_meant).max_by_key(|member| (change(member).after.at, change(member).index))
 }
 
-fn no_change(args: &BlameArgs) -> FlowError {
-    let what = match &args.revision {
+fn no_change(request: &BlameRequest) -> FlowError {
+    let what = match &request.revision {
         Some(revision) => format!("no worsening begins at {revision}"),
         None => "the history has no worsening that nobody accepted".to_owned(),
     };

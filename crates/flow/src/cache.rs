@@ -2,18 +2,27 @@
 
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{CacheArgs, CacheCommand};
 use holdpoint_measure::builds::{self, cache_dir};
 use holdpoint_model::{CacheListing, CachedBuild, ExitCode};
+use std::time::Duration;
 
-pub fn run(args: &CacheArgs) -> Result<Done<CacheListing>, FlowError> {
+/// What to do with the cache.
+#[derive(Clone, Copy, Debug)]
+pub enum CacheRequest {
+    List,
+    /// Removes the builds that have not been used for this long; without a time all.
+    Clean {
+        older_than: Option<Duration>,
+    },
+}
+
+pub fn run(request: &CacheRequest) -> Result<Done<CacheListing>, FlowError> {
     let dir = cache_dir();
-    let listing = match &args.command {
-        None => builds::list(&dir)?,
-        Some(CacheCommand::Clean { older_than, all }) => {
-            let is_old = |build: &CachedBuild| *all || build.unused_s >= older_than.as_secs_f64();
-            builds::clean(&dir, is_old)?
-        }
+    let listing = match request {
+        CacheRequest::List => builds::list(&dir)?,
+        CacheRequest::Clean { older_than } => builds::clean(&dir, |build: &CachedBuild| {
+            older_than.is_none_or(|age| build.unused_s >= age.as_secs_f64())
+        })?,
     };
     Ok(Done::new(listing, ExitCode::Ok))
 }

@@ -5,7 +5,7 @@ use crate::ab::compare::Comparison;
 use crate::ab::sides::Prepared;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::CalibrateArgs;
+use crate::request::{Decision, SuiteChoice};
 use crate::support::artifacts;
 use crate::support::suites;
 use holdpoint_gate::calibrate::Trials;
@@ -14,17 +14,32 @@ use holdpoint_measure::ab::Sides;
 use holdpoint_measure::builds::{Builds, Built};
 use holdpoint_measure::{advice, machine};
 use holdpoint_model::{AbPlan, Calibration, Check, Side, Suite, Verdict, WorkloadSpec};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub fn run(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Done<Calibration>, FlowError> {
-    let prepared = sides(args, watch)?;
+/// A suite to be compared with itself.
+#[derive(Clone, Debug)]
+pub struct CalibrationRequest {
+    pub suite: SuiteChoice,
+    /// How often.
+    pub trials: u32,
+    /// The slowdown that is put into head.
+    pub inject: f64,
+    pub decision: Decision,
+    /// The folder for the result, which is not written with a slowdown.
+    pub calibration_dir: PathBuf,
+    /// Also writes the outcome to this file.
+    pub output: Option<PathBuf>,
+}
+
+pub fn run(request: &CalibrationRequest, watch: &dyn Watch) -> Result<Done<Calibration>, FlowError> {
+    let prepared = sides(request, watch)?;
     let machine = machine::machine();
     let suite = &prepared.sides.head;
-    let own = holdpoint_store::baseline_path(&args.calibration_dir, &suite.name, &machine.fingerprint);
-    let _lock = artifacts::lock(&args.calibration_dir, watch)?;
+    let own = holdpoint_store::baseline_path(&request.calibration_dir, &suite.name, &machine.fingerprint);
+    let _lock = artifacts::lock(&request.calibration_dir, watch)?;
     // What was found with a slowdown put in says nothing about false alarms, and is not kept beside verdicts.
-    let paths = args.output.iter().chain((args.inject == 0.0).then_some(&own));
+    let paths = request.output.iter().chain((request.inject == 0.0).then_some(&own));
     for path in paths.clone() {
         holdpoint_store::check_writable(path)?;
     }
@@ -32,22 +47,22 @@ pub fn run(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Done<Calibration>,
     watch.progress("looking at this machine");
     let advice = advice::advise();
     let start = Instant::now();
-    let mut trials = Trials::new(args.inject);
+    let mut trials = Trials::new(request.inject);
     let mut calibration: Option<Calibration> = None;
     let mut failed = None;
-    for trial in 0..args.trials {
+    for trial in 0..request.trials {
         if watch.is_interrupted() {
             break;
         }
-        watch.progress(&format!("trial {} of {}", trial + 1, args.trials));
-        let plan = args.decide.plan(&prepared.sides.head.gate, Policy::Sequential);
+        watch.progress(&format!("trial {} of {}", trial + 1, request.trials));
+        let plan = request.decision.plan(&prepared.sides.head.gate, Policy::Sequential);
         let plan = AbPlan { seed: plan.seed.wrapping_add(u64::from(trial)), ..plan };
         let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, watch);
         let (report, judgement) = comparison.finish()?;
         if report.finished {
             trials.push(&report, &judgement);
-            let (elapsed_s, finished) = (start.elapsed().as_secs_f64(), trials.count() == args.trials);
+            let (elapsed_s, finished) = (start.elapsed().as_secs_f64(), trials.count() == request.trials);
             calibration = trials.summarise(&report, machine.clone(), elapsed_s, finished);
         }
         let Some(calibration) = &mut calibration else { continue };
@@ -84,22 +99,22 @@ fn failure(judgement: &Judgement) -> Option<String> {
 }
 
 /// The suite on both sides; a slowdown can only be put into ops of our own.
-fn sides(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> {
-    let as_written = suites::load(&args.suite)?;
+fn sides(request: &CalibrationRequest, watch: &dyn Watch) -> Result<Prepared, FlowError> {
+    let as_written = suites::load(&request.suite)?;
     let built = build(&as_written, watch)?;
     // Code against itself is what is to be measured here.
     let side = |slowdown| {
-        let suite = suites::separate(as_written.clone(), &args.suite, slowdown)?;
+        let suite = suites::separate(as_written.clone(), &request.suite, slowdown)?;
         let dir = built.as_ref().map(|(_, built)| built.dir.clone());
         suites::with_benches(Suite { dir: dir.or_else(|| suite.dir.clone()), ..suite })
     };
-    let (base, head) = (side(0.0)?, side(args.inject)?);
-    let pin = args.decide.pin(&head.gate);
+    let (base, head) = (side(0.0)?, side(request.inject)?);
+    let pin = request.decision.pin(&head.gate);
     let sides = Sides { base, head, pin, measure_same_code: true };
     let suite = &sides.head;
     // A program in place of the built-in ops knows nothing of slowdowns.
     let is_ours = |workload: &&WorkloadSpec| suites::is_own(&as_written, &workload.worker);
-    if args.inject > 0.0
+    if request.inject > 0.0
         && let Some(workload) = suite.workloads.iter().find(|workload| !is_ours(workload))
     {
         return Err(FlowError::Input(format!(
@@ -109,8 +124,8 @@ fn sides(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Prepared, FlowError>
     }
     let label = |what: &str| Side { label: format!("{}{what}", suite.name), ..Side::default() };
     // Rounded, since 0.07 · 100 is a little more than 7.
-    let percent = (args.inject * 1e6).round() / 1e4;
-    let injected = if args.inject > 0.0 { format!(" +{percent} %") } else { String::new() };
+    let percent = (request.inject * 1e6).round() / 1e4;
+    let injected = if request.inject > 0.0 { format!(" +{percent} %") } else { String::new() };
     let (base, head) = (label(""), label(&injected));
     Ok(Prepared { _builds: built.map(|(builds, _)| builds), ..Prepared::new(sides, base, head) })
 }

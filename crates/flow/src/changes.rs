@@ -4,26 +4,39 @@ use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::history;
-use crate::options::ChangesArgs;
 use holdpoint_gate::history::{Alerts, find_changes_in};
-use holdpoint_history::StoreTracks;
-use holdpoint_model::{Changes, ExitCode, Track};
+use holdpoint_history::{Location, StoreTracks};
+use holdpoint_model::{Changes, ExitCode, SeriesFilter, Track};
+use std::path::PathBuf;
 
-pub fn run(args: &ChangesArgs, watch: &dyn Watch) -> Result<Done<Changes>, FlowError> {
-    let alerts = if args.alerts { Alerts::Replay } else { Alerts::Leave };
-    let found = if args.files.is_empty() { of_store(args, alerts, watch)? } else { of_files(args, alerts)? };
+/// The series to look at.
+#[derive(Clone, Debug, Default)]
+pub struct ChangesRequest {
+    /// Trends, tables or arrays of numbers; without any, the history.
+    pub files: Vec<PathBuf>,
+    /// That of the repository's suite, or the usual file, if absent.
+    pub history: Option<Location>,
+    pub select: SeriesFilter,
+    /// Whether the rule of a gate with a history is replayed.
+    pub alerts: bool,
+}
+
+pub fn run(request: &ChangesRequest, watch: &dyn Watch) -> Result<Done<Changes>, FlowError> {
+    let alerts = if request.alerts { Alerts::Replay } else { Alerts::Leave };
+    let found =
+        if request.files.is_empty() { of_store(request, alerts, watch)? } else { of_files(request, alerts)? };
     Ok(Done::new(found, ExitCode::Ok))
 }
 
 /// Series by series: a store may hold more than fits into memory.
-fn of_store(args: &ChangesArgs, alerts: Alerts, watch: &dyn Watch) -> Result<Changes, FlowError> {
-    let (mut store, series) = history::find(&args.store(), &args.select, watch)?;
+fn of_store(request: &ChangesRequest, alerts: Alerts, watch: &dyn Watch) -> Result<Changes, FlowError> {
+    let (mut store, series) = history::find(request.history.as_ref(), &request.select, watch)?;
     Ok(find_changes_in(&mut StoreTracks::new(&mut *store, &series), alerts)?)
 }
 
-fn of_files(args: &ChangesArgs, alerts: Alerts) -> Result<Changes, FlowError> {
+fn of_files(request: &ChangesRequest, alerts: Alerts) -> Result<Changes, FlowError> {
     let mut tracks: Vec<Track> = Vec::new();
-    for file in &args.files {
+    for file in &request.files {
         tracks.extend(holdpoint_store::read_tracks(file)?);
     }
     match find_changes_in(&mut tracks.as_slice(), alerts) {

@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{CheckArgs, SuiteArg};
+use crate::request::SuiteChoice;
 use crate::run;
 use crate::support::ceilings;
 use crate::support::sealing::{self, Sealing};
@@ -19,23 +19,56 @@ use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
 use holdpoint_model::{CheckDocument, FuzzCase, KernelCheck, SCHEMA_VERSION, Suite, Values, WorkloadSpec};
 use holdpoint_store::Scratch;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Kernels to be checked.
+#[derive(Clone, Debug)]
+pub struct CheckRequest {
+    pub subject: CheckSubject,
+    pub device: Option<u32>,
+    /// The report of a ceilings suite; those that are kept, if absent.
+    pub ceilings: Option<PathBuf>,
+    /// Of the inputs; random, if absent.
+    pub seed: Option<u64>,
+    pub output: Option<PathBuf>,
+    pub seal_key: Option<PathBuf>,
+}
+
+/// What is checked.
+#[derive(Clone, Debug)]
+pub enum CheckSubject {
+    /// The workloads of a suite.
+    Suite(String),
+    Kernel(KernelShapes),
+}
+
+/// One kernel at every combination of these.
+#[derive(Clone, Debug)]
+pub struct KernelShapes {
+    pub op: String,
+    pub shapes: Vec<String>,
+    pub dtypes: Vec<String>,
+    /// NAME=VALUES.
+    pub params: Vec<String>,
+    /// The worker that runs it; `cuda` where there is a device, if absent.
+    pub worker: Option<String>,
+}
 
 /// Inputs that every kernel is checked with at its shape: values, each from a seed of its own.
 const CASES: [Values; 4] = [Values::Normal, Values::Normal, Values::Uniform, Values::Large];
 
-pub fn run(args: &CheckArgs, watch: &dyn Watch) -> Result<Done<CheckDocument>, FlowError> {
-    let key = sealing::read_key(&args.seal)?;
+pub fn run(request: &CheckRequest, watch: &dyn Watch) -> Result<Done<CheckDocument>, FlowError> {
+    let key = sealing::read_key(request.seal_key.as_deref())?;
     let (dir, dirs) = (Scratch::new()?, TensorFolders::new()?);
-    let suite = suite(args, dir.path())?;
-    if let Some(path) = &args.output {
+    let suite = suite(&request.subject, request.device, dir.path())?;
+    if let Some(path) = &request.output {
         holdpoint_store::check_writable(path)?;
     }
-    let seed = args.seed.unwrap_or_else(random_seed);
+    let seed = request.seed.unwrap_or_else(random_seed);
     let correctness = check_answers(&suite, seed, &dirs, watch)?;
     let report = run::measure(&suite, watch);
-    let roofline = ceilings::roofline(&report, args.ceilings.as_deref());
-    if let (Err(error), Some(_)) = (&roofline, &args.ceilings) {
+    let roofline = ceilings::roofline(&report, request.ceilings.as_deref());
+    if let (Err(error), Some(_)) = (&roofline, &request.ceilings) {
         return Err(FlowError::Inconclusive(error.to_string()));
     }
     let mut checks = KernelChecks::default();
@@ -47,7 +80,7 @@ pub fn run(args: &CheckArgs, watch: &dyn Watch) -> Result<Done<CheckDocument>, F
         Ok([one]) => CheckDocument::One(Box::new(one)),
         Err(many) => CheckDocument::Many(many),
     };
-    if let Some(path) = &args.output {
+    if let Some(path) = &request.output {
         let mut sealing = Sealing::new(key, path);
         sealing.write_json(path, &document)?;
         sealing.seal(&run::origins("check", &suite, &report))?;
@@ -58,21 +91,23 @@ pub fn run(args: &CheckArgs, watch: &dyn Watch) -> Result<Done<CheckDocument>, F
 }
 
 /// The suite that was named, or one made of the shapes, element types and parameters that were.
-fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
-    if let Some(suite) = &args.suite {
-        return suites::runnable(&SuiteArg::new(suite, args.device));
-    }
-    let has_device = args.device.is_some() || device_count().unwrap_or(0) > 0;
-    let worker_name = args.worker.as_deref().unwrap_or(if has_device { WORKER_CUDA } else { WORKER_BUILTIN });
+fn suite(subject: &CheckSubject, device: Option<u32>, dir: &Path) -> Result<Suite, FlowError> {
+    let kernel = match subject {
+        CheckSubject::Suite(name) => return suites::runnable(&SuiteChoice::new(name, device)),
+        CheckSubject::Kernel(shapes) => shapes,
+    };
+    let has_device = device.is_some() || device_count().unwrap_or(0) > 0;
+    let worker_name =
+        kernel.worker.as_deref().unwrap_or(if has_device { WORKER_CUDA } else { WORKER_BUILTIN });
     if ![WORKER_CUDA, WORKER_BUILTIN].contains(&worker_name) {
         return Err(FlowError::Input(format!(
             "--worker {worker_name:?}: cuda or builtin is wanted; one of your own comes with its --suite"
         )));
     }
     let own = [if worker_name == WORKER_CUDA { "f16" } else { "f32" }.to_owned()];
-    let dtypes: &[String] = if args.dtype.is_empty() { &own } else { &args.dtype };
+    let dtypes: &[String] = if kernel.dtypes.is_empty() { &own } else { &kernel.dtypes };
     let mut axes = vec![json!({})];
-    for text in &args.param {
+    for text in &kernel.params {
         let problem =
             || FlowError::Input(format!("--param {text:?}: NAME=VALUE or NAME=VALUE,VALUE is wanted"));
         let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(problem)?;
@@ -80,7 +115,7 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
         axes = axes.iter().flat_map(|axis| values.iter().map(move |value| with(axis, name, value))).collect();
     }
     let mut workloads = Vec::new();
-    for shape in &args.shape {
+    for shape in &kernel.shapes {
         let sizes: Result<Vec<usize>, _> = shape.split([',', 'x']).map(|size| size.trim().parse()).collect();
         let sizes = sizes.map_err(|_| {
             FlowError::Input(format!("--shape {shape:?}: sizes such as 8,4,64,64 are wanted"))
@@ -88,7 +123,7 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
         for (dtype, params) in dtypes.iter().flat_map(|dtype| axes.iter().map(move |params| (dtype, params)))
         {
             workloads.push(json!({
-                "name": format!("check_{}", workloads.len()), "op": args.op, "worker": worker_name, "shape": sizes,
+                "name": format!("check_{}", workloads.len()), "op": kernel.op, "worker": worker_name, "shape": sizes,
                 "dtype": dtype, "params": params,
             }));
         }
@@ -103,7 +138,7 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
     }
     let path = dir.join("check.toml");
     holdpoint_store::write_text(&path, &text)?;
-    suites::runnable(&SuiteArg::new(&path.display().to_string(), args.device))
+    suites::runnable(&SuiteChoice::new(&path.display().to_string(), device))
 }
 
 /// Values with commas between them: `false,true`, `[0,1],[2,3]`; what is no number, truth value or list is a word.

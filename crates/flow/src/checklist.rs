@@ -3,13 +3,24 @@
 use crate::Watch;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::ChecklistArgs;
-use crate::release::{self, Verified};
+use crate::release::{self, VerificationRequest, Verified};
 use holdpoint_evidence::{EvidenceError, checklist};
 use holdpoint_model::ExitCode;
 use holdpoint_render::markdown;
 use serde_json::json;
 use std::path::{Component, Path, PathBuf};
+
+/// A checklist to be filled.
+#[derive(Clone, Debug)]
+pub struct ChecklistRequest {
+    pub file: PathBuf,
+    /// The attestation or envelope to fill it from; it must verify.
+    pub attestation: PathBuf,
+    /// The release that it is judged for.
+    pub against: VerificationRequest,
+    /// Whether one is made where there is none.
+    pub init: bool,
+}
 
 /// The checklist, or why the attestation is no evidence.
 #[derive(Debug)]
@@ -18,10 +29,10 @@ pub enum Filled {
     Unverified(Verified),
 }
 
-pub fn run(args: &ChecklistArgs, watch: &dyn Watch) -> Result<Done<Filled>, FlowError> {
+pub fn run(request: &ChecklistRequest, watch: &dyn Watch) -> Result<Done<Filled>, FlowError> {
     // What does not hold is no evidence, and fills nothing.
     let release::Checked { broken, missing, attestation, .. } =
-        release::check(&args.attestation, &args.against)?;
+        release::check(&request.attestation, &request.against)?;
     let attestation = match attestation {
         Some(attestation) if broken.is_empty() => attestation,
         _ => {
@@ -31,36 +42,41 @@ pub fn run(args: &ChecklistArgs, watch: &dyn Watch) -> Result<Done<Filled>, Flow
             );
         }
     };
-    let old = match args.init && !args.file.exists() {
+    let old = match request.init && !request.file.exists() {
         true => checklist::TEMPLATE.to_owned(),
-        false => holdpoint_store::read_text(&args.file)?,
+        false => holdpoint_store::read_text(&request.file)?,
     };
-    let up = to_folder(&args.file, &args.against.artifacts);
+    let up = to_folder(&request.file, &request.against.artifacts);
     let link = |path: &str| format!("{up}{path}");
     let new = checklist::fill(&old, |name| {
         markdown::checklist_block(name, &attestation, &missing, &link, checklist::UNTICKED)
     });
     let new = new.map_err(|error| match error {
-        EvidenceError::Marker { .. } => FlowError::File { path: args.file.clone(), what: error.to_string() },
+        EvidenceError::Marker { .. } => {
+            FlowError::File { path: request.file.clone(), what: error.to_string() }
+        }
         other => other.into(),
     })?;
     let checklist::Filled { text: new, shown } = new;
     for line in &shown {
-        let place = args.file.display();
+        let place = request.file.display();
         watch.note(&format!("{place}: line {line}: a marker that is shown as code was left alone"));
     }
-    let is_new = new != old || !args.file.exists();
+    let is_new = new != old || !request.file.exists();
     if is_new {
-        holdpoint_store::write_text(&args.file, &new)?;
+        holdpoint_store::write_text(&request.file, &new)?;
     }
     let json = json!({
-        "file": args.file.display().to_string(), "changed": is_new,
+        "file": request.file.display().to_string(), "changed": is_new,
         "overall_status": attestation.summary.overall_status, "markers_left_alone": shown,
         "missing": missing,
     });
     let what = if is_new { "filled" } else { "unchanged" };
-    let text =
-        format!("{what}: {}, overall status {}\n", args.file.display(), attestation.summary.overall_status);
+    let text = format!(
+        "{what}: {}, overall status {}\n",
+        request.file.display(),
+        attestation.summary.overall_status
+    );
     let exit = if missing.is_empty() { ExitCode::Ok } else { ExitCode::Unverified };
     let mut done = Done::new(Filled::Filled(Message { json, text }), exit);
     done.notes.extend(missing.iter().map(|problem| format!("holdpoint: {problem}")));

@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{Accuracy, FuzzArgs, FuzzCommand, SuiteArg};
+use crate::request::SuiteChoice;
 use crate::support::sealing::{self, Origins, Sealing};
 use crate::support::suites;
 use crate::support::tensors::{TensorFolders, random_seed};
@@ -16,6 +16,40 @@ use holdpoint_model::{FuzzFile, FuzzReport, SCHEMA_VERSION, Suite};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// Inputs to be looked for, or saved ones to be run again.
+#[derive(Clone, Debug)]
+pub enum FuzzRequest {
+    Search(FuzzSearch),
+    Replay {
+        files: Vec<PathBuf>,
+        /// The suite that has the worker; that of the file, if absent.
+        suite: Option<String>,
+        device: Option<u32>,
+    },
+}
+
+/// A search for inputs that give wrong answers.
+#[derive(Clone, Debug)]
+pub struct FuzzSearch {
+    pub suite: SuiteChoice,
+    /// Ops or workloads; all, if empty.
+    pub only: Vec<String>,
+    /// Generated cases of each kernel, beside the suite's own shapes.
+    pub cases: u64,
+    /// Random, if absent.
+    pub seed: Option<u64>,
+    /// Stops a kernel at its first failing case.
+    pub fail_fast: bool,
+    /// The suite's, if absent.
+    pub accuracy: Option<OnInaccurate>,
+    /// In place of the workloads' own.
+    pub dtypes: Vec<String>,
+    pub output: Option<PathBuf>,
+    /// The folder for cases that fail.
+    pub save: PathBuf,
+    pub seal_key: Option<PathBuf>,
+}
+
 /// The result of a search, or of saved cases run again.
 #[derive(Debug)]
 pub enum Fuzzed {
@@ -24,35 +58,36 @@ pub enum Fuzzed {
     Replayed(Vec<(String, Replayed)>),
 }
 
-pub fn run(args: &FuzzArgs, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError> {
-    if let Some(FuzzCommand::Replay { files, suite, device }) = &args.replay {
-        return replay(files, suite.as_deref(), *device);
+pub fn run(request: &FuzzRequest, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError> {
+    match request {
+        FuzzRequest::Search(search) => run_search(search, watch),
+        FuzzRequest::Replay { files, suite, device } => replay(files, suite.as_deref(), *device),
     }
-    let key = sealing::read_key(&args.seal)?;
-    let suite = suites::runnable(&args.suite)?;
-    let kernels = kernels(&suite, &args.only, &args.dtype);
+}
+
+fn run_search(request: &FuzzSearch, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError> {
+    let key = sealing::read_key(request.seal_key.as_deref())?;
+    let suite = suites::runnable(&request.suite)?;
+    let kernels = kernels(&suite, &request.only, &request.dtypes);
     if let Some(name) =
-        args.only.iter().find(|name| !kernels.iter().any(|k| k.spec.op == **name || k.spec.name == **name))
+        request.only.iter().find(|name| !kernels.iter().any(|k| k.spec.op == **name || k.spec.name == **name))
     {
         return Err(FlowError::Input(format!(
             "suite {:?} has no op or workload {name:?} that can be fuzzed",
             suite.name
         )));
     }
-    if let Some(path) = &args.output {
+    if let Some(path) = &request.output {
         holdpoint_store::check_writable(path)?;
     }
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
-    let accuracy = args.accuracy.map(|accuracy| match accuracy {
-        Accuracy::Report => OnInaccurate::Report,
-        Accuracy::Fail => OnInaccurate::Fail,
-    });
-    let seed = args.seed.unwrap_or_else(random_seed);
-    let plan = Plan { cases_count: args.cases, seed, fail_fast: args.fail_fast, accuracy };
+    let seed = request.seed.unwrap_or_else(random_seed);
+    let plan =
+        Plan { cases_count: request.cases, seed, fail_fast: request.fail_fast, accuracy: request.accuracy };
     let mut found = Vec::new();
     for kernel in &kernels {
         let mut kernel = look(&suite, kernel, plan, watch)?;
-        save(&mut kernel, &args.suite.suite, &args.save)?;
+        save(&mut kernel, &request.suite.name, &request.save)?;
         found.push(kernel);
     }
     let report = FuzzReport {
@@ -64,7 +99,7 @@ pub fn run(args: &FuzzArgs, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError
         kernels: found,
         elapsed_s: start.elapsed().as_secs_f64(),
     };
-    if let Some(path) = &args.output {
+    if let Some(path) = &request.output {
         let mut sealing = Sealing::new(key, path);
         sealing.write_json(path, &report)?;
         let machine = machine::machine_for(&suite);
@@ -119,8 +154,7 @@ fn replay(files: &[PathBuf], suite: Option<&str>, device: Option<u32>) -> Result
     let mut outcomes = Vec::new();
     for path in files {
         let file: FuzzFile = holdpoint_store::read_document(path)?;
-        let arg = SuiteArg::new(suite.unwrap_or(&file.suite), device);
-        let suite = suites::runnable(&arg)?;
+        let suite = suites::runnable(&SuiteChoice::new(suite.unwrap_or(&file.suite), device))?;
         let spec = suite.workloads.iter().find(|spec| spec.worker == file.worker);
         let Some((target, worker)) =
             spec.and_then(|spec| Some((Target::for_workload(spec)?, spec.worker.as_str())))

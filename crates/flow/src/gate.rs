@@ -7,17 +7,92 @@ mod stored;
 pub(crate) use stored::StoredGate;
 
 use crate::ab::sides::{Base, Head, Planned};
+use crate::baseline::FOLDER_DEFAULT;
 use crate::decided::Decided;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::GateArgs;
+use crate::request::{EvidenceFiles, Location, PolicyChoice, SidesRequest, SuiteChoice};
 use crate::support::artifacts;
 use crate::support::rules::Rules;
-use crate::support::suites;
+use crate::support::suites::LoadedSuite;
 use crate::{Watch, ab, baseline};
+use history::HistoryGate;
 use holdpoint_model::{Baseline, Report, Suite};
-use question::Question;
+use question::Comparand;
 use std::path::{Path, PathBuf};
+
+/// Runs that are added when the first is slower than allowed.
+pub const CONFIRM_DEFAULT: u32 = 2;
+
+/// A change to be gated.
+#[derive(Clone, Debug)]
+pub struct GateRequest {
+    pub suite: SuiteChoice,
+    pub question: GateQuestion,
+    pub files: EvidenceFiles,
+}
+
+/// What a gate compares with.
+#[derive(Clone, Debug)]
+pub enum GateQuestion {
+    /// A revision, side by side.
+    Against {
+        revision: String,
+        sides: GateSides,
+    },
+    /// The history of its metrics; where that leaves a doubt, a revision: this one, or the newest that passed.
+    History {
+        location: Location,
+        last_good: Option<String>,
+        sides: GateSides,
+    },
+    Baseline(BaselineQuestion),
+    /// What the suite and the repository are made for: the default branch side by side, or a stored baseline.
+    Default {
+        sides: GateSides,
+        /// The flag, if any, that means something side by side only: then nothing else will do.
+        sides_flag: Option<&'static str>,
+    },
+}
+
+/// How the work tree is compared side by side.
+#[derive(Clone, Debug, Default)]
+pub struct GateSides {
+    /// Whether it is built where it is even if no tracked file differs from HEAD.
+    pub in_place: bool,
+    pub how: SidesRequest,
+}
+
+/// How a run is compared with a stored baseline.
+#[derive(Clone, Debug)]
+pub struct BaselineQuestion {
+    /// The file; the suite's, or this machine's own, if absent.
+    pub baseline: Option<PathBuf>,
+    pub baseline_dir: PathBuf,
+    pub policy: PolicyChoice,
+    pub tolerance: Option<f64>,
+    /// Whether the gate ends as inconclusive where there is no baseline yet, instead of recording one.
+    pub require_baseline: bool,
+    /// Runs to record where there is none.
+    pub runs: Option<u32>,
+    /// Runs to add when the first is slower than allowed.
+    pub confirm: Option<u32>,
+}
+
+impl BaselineQuestion {
+    /// Is it slower than the baseline in this folder?
+    pub fn new(baseline_dir: PathBuf) -> Self {
+        Self {
+            baseline: None,
+            baseline_dir,
+            policy: PolicyChoice::default(),
+            tolerance: None,
+            require_baseline: false,
+            runs: None,
+            confirm: None,
+        }
+    }
+}
 
 /// The outcome of a gate.
 #[derive(Debug)]
@@ -37,23 +112,25 @@ impl Gated {
     }
 }
 
-pub fn run(args: &GateArgs, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-    let _lock = artifacts::lock(&args.artifacts, watch)?;
-    let as_written = suites::load(&args.suite)?;
-    let question = question::choose(args, &as_written, Path::new("."))?;
-    let suite = suites::in_own_process(as_written.clone(), &args.suite)?;
-    let rules = Rules::read(&args.files(), &suite)?;
-    match question {
-        Question::Revision(base) => {
+pub fn run(request: &GateRequest, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+    let files = &request.files;
+    let _lock = artifacts::lock(&files.artifacts, watch)?;
+    let suite = LoadedSuite::read(&request.suite)?;
+    let comparand = question::choose(&request.question, &suite.as_written, Path::new("."))?;
+    let rules = &Rules::read(files, &suite.as_run)?;
+    match comparand {
+        Comparand::Revision(base, sides) => {
             if base.reason.is_some() {
-                note_unused_baseline(args, &suite, watch);
+                note_unused_baseline(&suite.as_run, watch);
             }
-            Ok(against(args, suite, base, &rules, watch)?.map(Gated::decided))
+            Ok(against(suite.as_run, base, sides, files, rules, watch)?.map(Gated::decided))
         }
-        Question::History(location) => history::run(args, &as_written, &location, &rules, watch),
-        Question::Baseline => {
-            let of_suite = baseline_of_suite(&suite);
-            StoredGate::read(args, as_written, of_suite, &rules)?.run(watch)
+        Comparand::History { location, last_good, sides } => {
+            history::run(&HistoryGate { suite: &suite, location, last_good, sides, files, rules }, watch)
+        }
+        Comparand::Baseline(question) => {
+            let of_suite = baseline_of_suite(&suite.as_run);
+            StoredGate::read(suite, question, of_suite, files, rules)?.run(watch)
         }
     }
 }
@@ -65,8 +142,8 @@ fn baseline_of_suite(suite: &Suite) -> Option<PathBuf> {
 }
 
 /// A stored baseline is no longer what a gate compares with unless it is named.
-fn note_unused_baseline(args: &GateArgs, suite: &Suite, watch: &dyn Watch) {
-    let own = baseline::this_machines(suite, &args.baseline_dir);
+fn note_unused_baseline(suite: &Suite, watch: &dyn Watch) {
+    let own = baseline::this_machines(suite, Path::new(FOLDER_DEFAULT));
     if own.exists() {
         let own = own.display();
         watch.note(&format!("{own} is not used; \"holdpoint gate --baseline {own}\" compares with it"));
@@ -75,13 +152,14 @@ fn note_unused_baseline(args: &GateArgs, suite: &Suite, watch: &dyn Watch) {
 
 /// Compares with a revision, both alive at the same time.
 fn against(
-    args: &GateArgs,
     suite: Suite,
     base: Base,
+    sides: &GateSides,
+    files: &EvidenceFiles,
     rules: &Rules,
     watch: &dyn Watch,
 ) -> Result<Done<Decided>, FlowError> {
-    let head = Head::WorkTree { in_place: args.dirty };
+    let head = Head::WorkTree { in_place: sides.in_place };
     let planned = Planned::Revisions { suite: Box::new(suite), base, head };
-    ab::decide(planned, rules, &args.decide, args.policy.policy, &args.files(), watch)
+    ab::decide(planned, rules, &sides.how, files, watch)
 }

@@ -1,6 +1,6 @@
-//! The commands as functions: options in, documents out. Nothing here prints or exits; notes and progress go to whoever watches.
+//! The commands as functions: requests in, documents out. Nothing here prints or exits; notes and progress go to whoever watches.
 //!
-//! Options derive their flags, so that a flag, its help and its default stand in one place.
+//! A request is plain data, defined beside its command; what is typed becomes one in `cli`.
 
 pub mod ab;
 pub mod attest;
@@ -21,12 +21,12 @@ pub mod fuzz;
 pub mod gate;
 pub mod history;
 pub mod init;
-pub mod options;
 pub mod profile;
-mod promote;
+pub mod promote;
 pub mod release;
 pub mod replay;
 pub mod report;
+pub mod request;
 pub mod roofline;
 pub mod run;
 pub mod sanitize;

@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{PROFILE_TIMEOUT_S, ProfileArgs};
+use crate::request::SuiteChoice;
 use crate::support::artifacts::{self, PROFILES};
 use crate::support::save;
 use crate::support::suites;
@@ -15,35 +15,66 @@ use holdpoint_model::profile::WorkloadProfile;
 use holdpoint_model::{
     ExitCode, Profile, ProfileComparison, ProfileOutcome, SCHEMA_VERSION, Suite, WorkloadSpec,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub fn run(args: &ProfileArgs, watch: &dyn Watch) -> Result<Done<Profiled>, FlowError> {
-    let rules = rules(args.rules.as_deref())?;
+/// Seconds that one workload may take under the profiler: tens of replays of some launches take a few.
+pub const TIMEOUT_S: u32 = 120;
+
+/// A profile to be looked into.
+#[derive(Clone, Debug)]
+pub struct ProfileRequest {
+    pub source: ProfileSource,
+    /// The profile to compare with.
+    pub against: Option<PathBuf>,
+    /// Rules instead of the built-in ones.
+    pub rules: Option<PathBuf>,
+    /// Where the comparison goes.
+    pub comparison: Option<PathBuf>,
+}
+
+/// Where a profile comes from.
+#[derive(Clone, Debug)]
+pub enum ProfileSource {
+    File(PathBuf),
+    /// Made here.
+    Suite {
+        suite: SuiteChoice,
+        /// All of the suite's that run on a device, if empty.
+        workloads: Vec<String>,
+        /// Names of kernels; the workload's own, if absent.
+        kernel: Option<String>,
+        /// Seconds that one workload may take under the profiler.
+        timeout: u32,
+        /// Where it goes; the profiler's own files go into a folder beside it.
+        output: PathBuf,
+    },
+}
+
+pub fn run(request: &ProfileRequest, watch: &dyn Watch) -> Result<Done<Profiled>, FlowError> {
+    let rules = rules(request.rules.as_deref())?;
     // Read before profiling: a bad file should not cost a run.
-    let base = args.against.as_deref().map(|path| shown_again(path, &rules)).transpose()?;
-    let profile = match &args.from {
-        Some(path) => shown_again(path, &rules)?,
-        None => {
-            let suite = suites::runnable(&args.suite)?;
-            let specs = chosen(&suite, &args.workloads)?;
-            holdpoint_store::check_writable(&args.output)?;
-            let how = How {
-                rules: &rules,
-                kernel: args.kernel.as_deref(),
-                timeout: Duration::from_secs(args.timeout.into()),
-            };
-            let profile = make(&suite, &specs, how, &args.output, watch)?;
-            save(&args.output, &profile)?;
+    let base = request.against.as_deref().map(|path| shown_again(path, &rules)).transpose()?;
+    let mut note = None;
+    let profile = match &request.source {
+        ProfileSource::File(path) => shown_again(path, &rules)?,
+        ProfileSource::Suite { suite, workloads, kernel, timeout, output } => {
+            let suite = suites::runnable(suite)?;
+            let specs = chosen(&suite, workloads)?;
+            holdpoint_store::check_writable(output)?;
+            let timeout = Duration::from_secs((*timeout).into());
+            let how = How { rules: &rules, kernel: kernel.as_deref(), timeout };
+            let profile = make(&suite, &specs, how, output, watch)?;
+            save(output, &profile)?;
+            note = Some(format!("profile: {}", output.display()));
             profile
         }
     };
     let comparison = base.map(|base| compare(&base, &profile, &rules));
-    if let (Some(path), Some(comparison)) = (&args.comparison, &comparison) {
+    if let (Some(path), Some(comparison)) = (&request.comparison, &comparison) {
         save(path, comparison)?;
     }
     let exit = profile.exit_code();
-    let note = args.from.is_none().then(|| format!("profile: {}", args.output.display()));
     let document = match comparison {
         Some(comparison) => Profiled::Compared { comparison, profile },
         None => Profiled::Alone(profile),
@@ -202,7 +233,7 @@ fn sides(
         return Ok(vec!["what regressed has no kernels to profile".to_owned()]);
     }
     let rules = rules(None)?;
-    let timeout = Duration::from_secs(PROFILE_TIMEOUT_S.into());
+    let timeout = Duration::from_secs(TIMEOUT_S.into());
     let side = |side: &Suite, path: &Path| -> Result<Profile, FlowError> {
         let specs = chosen(side, &names)?;
         let how = How { rules: &rules, kernel: None, timeout };

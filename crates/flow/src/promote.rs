@@ -4,7 +4,6 @@ use crate::Watch;
 use crate::baseline;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::PromoteArgs;
 use crate::support;
 use holdpoint_evidence::hash;
 use holdpoint_gate::Policy;
@@ -14,12 +13,28 @@ use holdpoint_measure::clock;
 use holdpoint_model::{Baseline, Current, Machine, Promotion, Report, document};
 use std::path::{Path, PathBuf};
 
-pub fn run(args: &PromoteArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
-    let commit = Builds::open(Path::new("."))?.resolve(&args.rev)?;
+/// Reports to become the baseline.
+#[derive(Clone, Debug)]
+pub struct PromoteRequest {
+    /// Of the revision, from one machine.
+    pub reports: Vec<PathBuf>,
+    /// The revision that they must be of.
+    pub rev: String,
+    /// The person who promotes them; CI's or git's, if absent.
+    pub by: Option<String>,
+    /// Also accepts a machine that has no baseline yet.
+    pub new_machine: bool,
+    /// The file; the machine's own, if absent.
+    pub baseline: Option<PathBuf>,
+    pub baseline_dir: PathBuf,
+}
+
+pub fn run(request: &PromoteRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+    let commit = Builds::open(Path::new("."))?.resolve(&request.rev)?;
     let mut report_sha256 = Vec::new();
     let mut currents = Vec::new();
     let mut edited: Option<(PathBuf, String)> = None;
-    for path in &args.reports {
+    for path in &request.reports {
         // The hash is of the very bytes that were read.
         let text = holdpoint_store::read_text(path)?;
         let report = document::read::<Report>(&text)
@@ -30,11 +45,11 @@ pub fn run(args: &PromoteArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flow
     }
     let promotion = Promotion {
         commit,
-        by: support::person(args.by.as_deref(), "promotes")?,
+        by: support::person(request.by.as_deref(), "promotes")?,
         timestamp_utc: clock::timestamp_utc(),
         report_sha256,
     };
-    let path = place(args, &currents)?;
+    let path = place(request, &currents)?;
     let _lock = baseline::lock_of(&path, watch)?;
     let before = path.exists().then(|| holdpoint_store::read_baseline(&path)).transpose()?;
     let baseline = promote(&currents, before.as_ref(), promotion)
@@ -49,17 +64,17 @@ pub fn run(args: &PromoteArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flow
 }
 
 /// The file it goes to: the machine's own, which must be there if others are.
-fn place(args: &PromoteArgs, currents: &[Current]) -> Result<PathBuf, FlowError> {
-    if let Some(path) = &args.baseline {
+fn place(request: &PromoteRequest, currents: &[Current]) -> Result<PathBuf, FlowError> {
+    if let Some(path) = &request.baseline {
         return Ok(path.clone());
     }
     let machine = |current: &Current| current.machine.clone();
     let Some((first, machine)) = currents.first().and_then(|run| Some((run, machine(run)?))) else {
         return Err(FlowError::Input("not promoted: report 1 names no machine".to_owned()));
     };
-    let dir = &args.baseline_dir.baseline_dir;
+    let dir = &request.baseline_dir;
     let path = holdpoint_store::baseline_path(dir, &first.suite, &machine.fingerprint);
-    if !path.exists() && !args.new_machine {
+    if !path.exists() && !request.new_machine {
         refuse_new(dir, &first.suite, &machine)?;
     }
     Ok(path)

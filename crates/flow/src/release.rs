@@ -2,7 +2,6 @@
 
 use crate::attest::Document;
 use crate::error::FlowError;
-use crate::options::{ReleaseArgs, VerifyArgs};
 use crate::support::sealing::tree_of;
 use holdpoint_evidence::EvidenceError;
 use holdpoint_evidence::attest::{self, BaseRelation, Facts, Places, Problems, Signed, Signer};
@@ -12,7 +11,29 @@ use holdpoint_model::{Attestation, Date, ExitCode, ReleasePolicy};
 use holdpoint_process::git;
 use holdpoint_store::StoreError;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The release that an attestation is judged for.
+#[derive(Clone, Debug)]
+pub struct VerificationRequest {
+    /// The folder with the files that the attestation names.
+    pub artifacts: PathBuf,
+    /// The key that it must be signed with; that of the environment, if absent.
+    pub public_key: Option<PathBuf>,
+    /// The commit that it must be for; the one that is checked out, if absent.
+    pub commit_sha: Option<String>,
+    /// Ids of keys that may seal measurements, besides the policy's.
+    pub seal_keyid: Vec<String>,
+    pub release: ReleaseRequest,
+}
+
+/// The files that are released, and the policy that they must meet.
+#[derive(Clone, Debug)]
+pub struct ReleaseRequest {
+    /// Nothing may be missing, if absent.
+    pub policy: Option<PathBuf>,
+    pub release_dir: PathBuf,
+}
 
 /// Problems of an attestation or with a release, and the sentence about one without any.
 #[derive(Debug)]
@@ -61,18 +82,18 @@ impl Checked {
 }
 
 /// The policy that was named, or the strictest.
-pub fn read_policy(args: &ReleaseArgs) -> Result<ReleasePolicy, FlowError> {
-    match &args.policy {
+pub fn read_policy(request: &ReleaseRequest) -> Result<ReleasePolicy, FlowError> {
+    match &request.policy {
         Some(path) => Ok(holdpoint_store::read_release_policy(path)?),
         None => Ok(ReleasePolicy::default()),
     }
 }
 
 /// Holds a file against its signature, the files it speaks of and the policy.
-pub fn check(path: &Path, args: &VerifyArgs) -> Result<Checked, FlowError> {
-    let mut policy = read_policy(&args.release)?;
-    policy.sealed_by.extend(args.seal_keyid.iter().cloned());
-    let (document, key) = match read_signed(path, args)? {
+pub fn check(path: &Path, request: &VerificationRequest) -> Result<Checked, FlowError> {
+    let mut policy = read_policy(&request.release)?;
+    policy.sealed_by.extend(request.seal_keyid.iter().cloned());
+    let (document, key) = match read_signed(path, request)? {
         Ok(found) => found,
         Err(problem) => return Ok(Checked::unreadable(problem)),
     };
@@ -85,11 +106,11 @@ pub fn check(path: &Path, args: &VerifyArgs) -> Result<Checked, FlowError> {
         }
         (Document::Bare(attestation), _) => (Signed::Bare(attestation), Signer::Nobody),
     };
-    let places = Places { artifacts: &args.artifacts, released: &args.release.release_dir };
+    let places = Places { artifacts: &request.artifacts, released: &request.release.release_dir };
     let (broken, attestation) = attest::verify(document, places, &policy)?;
     let missing = match &attestation {
         Some(found) => {
-            let facts = facts(found, args.commit_sha.as_deref())?;
+            let facts = facts(found, request.commit_sha.as_deref())?;
             attest::judge_release(found, &signer, &policy, &facts)
         }
         None => Problems::new(),
@@ -101,7 +122,7 @@ pub fn check(path: &Path, args: &VerifyArgs) -> Result<Checked, FlowError> {
 /// document was tampered with, or is another one.
 fn read_signed(
     path: &Path,
-    args: &VerifyArgs,
+    request: &VerificationRequest,
 ) -> Result<Result<(Document, Option<PublicKey>), String>, FlowError> {
     let document = match Document::read(path) {
         Ok(document) => document,
@@ -109,10 +130,10 @@ fn read_signed(
         Err(FlowError::Store(error @ StoreError::NotText { .. })) => return Ok(Err(error.to_string())),
         Err(error) => return Err(error),
     };
-    match (&document, read_key(args)) {
+    match (&document, read_key(request)) {
         (_, Ok(key)) => Ok(Ok((document, Some(key)))),
         // Where nothing is signed no key is needed, but one that is given must be one.
-        (Document::Bare(_), Err(EvidenceError::Key { .. })) if !is_key_given(args) => {
+        (Document::Bare(_), Err(EvidenceError::Key { .. })) if !is_key_given(request) => {
             Ok(Ok((document, None)))
         }
         (_, Err(error @ EvidenceError::Key { .. })) => Ok(Err(error.to_string())),
@@ -120,12 +141,12 @@ fn read_signed(
     }
 }
 
-fn read_key(args: &VerifyArgs) -> Result<PublicKey, EvidenceError> {
-    keys::public(args.public_key.as_deref(), std::env::var(keys::PUBLIC_VARIABLE).ok().as_deref())
+fn read_key(request: &VerificationRequest) -> Result<PublicKey, EvidenceError> {
+    keys::public(request.public_key.as_deref(), std::env::var(keys::PUBLIC_VARIABLE).ok().as_deref())
 }
 
-fn is_key_given(args: &VerifyArgs) -> bool {
-    args.public_key.is_some() || std::env::var_os(keys::PUBLIC_VARIABLE).is_some()
+fn is_key_given(request: &VerificationRequest) -> bool {
+    request.public_key.is_some() || std::env::var_os(keys::PUBLIC_VARIABLE).is_some()
 }
 
 /// Facts from the clock and the repository. A commit that was named takes precedence over the one that is checked out.

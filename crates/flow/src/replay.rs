@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{ReplayArgs, ReplayCommand, ReplayCompare, SuiteArg};
+use crate::request::SuiteChoice;
 use crate::support::artifacts;
 use crate::support::sealing::{self, Origins, Sealing};
 use crate::support::suites;
@@ -27,6 +27,40 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// Answers to be kept, or computed again.
+#[derive(Clone, Debug)]
+pub enum ReplayRequest {
+    Record {
+        suite: SuiteChoice,
+        /// The suite's, if absent.
+        seed: Option<u64>,
+        /// Where the manifest goes; the answers go into a folder beside it.
+        output: PathBuf,
+        seal_key: Option<PathBuf>,
+    },
+    Verify {
+        manifest: PathBuf,
+        /// The suite that has the workers; that of the manifest, if absent.
+        suite: Option<String>,
+        /// In place of the recorded ones.
+        worker: Option<String>,
+        device: Option<u32>,
+        compare: ReplayCompare,
+        output: Option<PathBuf>,
+        seal_key: Option<PathBuf>,
+    },
+}
+
+/// How answers are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayCompare {
+    /// Bit by bit where worker, instructions and device are those that were recorded, else by tolerance.
+    Auto,
+    Exact,
+    /// By that of the element type.
+    Tolerance,
+}
+
 /// The result of a subcommand.
 #[derive(Debug)]
 pub enum Replay {
@@ -39,14 +73,14 @@ pub enum Replay {
     WrongAnswer,
 }
 
-pub fn run(args: &ReplayArgs, watch: &dyn Watch) -> Result<Done<Replay>, FlowError> {
-    match &args.command {
-        ReplayCommand::Record { suite, seed, output: path, seal } => {
-            let sealing = Sealing::new(sealing::read_key(seal)?, path);
+pub fn run(request: &ReplayRequest, watch: &dyn Watch) -> Result<Done<Replay>, FlowError> {
+    match request {
+        ReplayRequest::Record { suite, seed, output: path, seal_key } => {
+            let sealing = Sealing::new(sealing::read_key(seal_key.as_deref())?, path);
             record(suite, *seed, path, sealing, watch)
         }
-        ReplayCommand::Verify { manifest, suite, worker, device, compare, output: path, seal } => {
-            let key = sealing::read_key(seal)?;
+        ReplayRequest::Verify { manifest, suite, worker, device, compare, output: path, seal_key } => {
+            let key = sealing::read_key(seal_key.as_deref())?;
             let request = Request { suite: suite.as_deref(), worker: worker.as_deref(), device: *device };
             let (found, suite) = verify(manifest, &request, *compare, watch)?;
             if let Some(path) = path {
@@ -65,13 +99,13 @@ pub fn run(args: &ReplayArgs, watch: &dyn Watch) -> Result<Done<Replay>, FlowErr
 
 /// A wrong answer is no golden one, and nothing is written then.
 fn record(
-    arg: &SuiteArg,
+    choice: &SuiteChoice,
     seed: Option<u64>,
     path: &Path,
     mut sealing: Sealing,
     watch: &dyn Watch,
 ) -> Result<Done<Replay>, FlowError> {
-    let suite = suites::runnable(arg)?;
+    let suite = suites::runnable(choice)?;
     holdpoint_store::check_writable(path)?;
     let dirs = TensorFolders::new()?;
     let (mut cases, mut workloads, mut files) = (Vec::new(), Vec::new(), Vec::new());
@@ -116,7 +150,7 @@ fn record(
         return Err(FlowError::Internal("a configuration is an object".to_owned()));
     };
     let manifest = ReplayManifest {
-        suite: Some(arg.suite.clone()),
+        suite: Some(choice.name.clone()),
         workloads: workloads.into_iter().collect(),
         timestamp_utc: Some(clock::timestamp_utc()),
         revision: machine::revision(Path::new(".")),
@@ -287,8 +321,8 @@ fn requested_suite(
     name: &str,
     request: &Request<'_>,
 ) -> Result<Suite, FlowError> {
-    let arg = SuiteArg::new(name, request.device);
-    let mut suite = suites::load(&arg)?;
+    let choice = SuiteChoice::new(name, request.device);
+    let mut suite = suites::load(&choice)?;
     // Which suite it is stands outside the manifest's hash: whoever can edit that must not choose what is run here.
     if request.suite.is_none() && !suite.workers.is_empty() {
         let what = format!(
@@ -323,7 +357,7 @@ fn requested_suite(
         spec.kernel = kernels.get(&case.name).cloned().flatten().filter(|_| spec.worker == WORKER_CUDA);
         suite.workloads.push(spec);
     }
-    suites::in_own_process(suite, &arg)
+    suites::in_own_process(suite, &choice)
 }
 
 /// A workload in a manifest.

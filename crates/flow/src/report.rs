@@ -4,7 +4,6 @@ use crate::Watch;
 use crate::decided::Decided;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{ExportForm, ReportArgs, ReportForm};
 use crate::support::artifacts;
 use crate::support::ceilings;
 use crate::support::exports;
@@ -19,7 +18,53 @@ use holdpoint_model::document::AnyDocument;
 use holdpoint_model::{AbReport, Bisection, Calibration, Current, ExitCode, Report, Stated, json};
 use holdpoint_render::{forms, html, json_for_terminal, markdown, svg};
 use holdpoint_store::StoreError;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A document to be shown again, and the pages to be made of it.
+#[derive(Clone, Debug)]
+pub struct ReportRequest {
+    pub report: PathBuf,
+    /// Its comparison, to be shown with it.
+    pub comparison: Option<PathBuf>,
+    pub markdown: Option<PathBuf>,
+    pub html: Option<PathBuf>,
+    /// The address of the repository whose commits are linked.
+    pub repository: Option<String>,
+    /// The report of a ceilings suite; those that are kept, if absent.
+    pub ceilings: Option<PathBuf>,
+    pub form: Option<ReportForm>,
+    /// Where it is written in that form.
+    pub output: Option<PathBuf>,
+    /// The file that findings point to.
+    pub location: Option<String>,
+}
+
+/// The forms of other programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportForm {
+    ApexGpu,
+    Github,
+    Junit,
+    Sarif,
+    Export(ExportForm),
+}
+
+/// The forms of programs that keep or draw numbers (docs/imports.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportForm {
+    Bmf,
+    GithubActionBenchmark,
+    Openmetrics,
+    Csv,
+    Parquet,
+}
+
+impl ExportForm {
+    /// Whether it holds samples and nothing else.
+    pub fn is_samples(self) -> bool {
+        matches!(self, Self::Csv | Self::Parquet)
+    }
+}
 
 /// A document that is shown again, and why its judgement does not hold.
 #[derive(Debug)]
@@ -69,52 +114,54 @@ pub struct ApexPage {
     pub page: String,
 }
 
-pub fn run(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
-    match args.form {
-        Some(ReportForm::ApexGpu) => return run_apex_gpu(args, watch),
-        Some(form) => match form.export() {
-            Some(form) => return run_export(args, form, watch),
-            None => return run_form(args, form, watch),
-        },
+pub fn run(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    match request.form {
+        Some(ReportForm::ApexGpu) => return run_apex_gpu(request, watch),
+        Some(ReportForm::Export(form)) => return run_export(request, form, watch),
+        Some(form) => return run_form(request, form, watch),
         None => {}
     }
-    if args.report.extension().is_some_and(|end| end == "ndjson") {
-        return run_trend(args, watch);
+    if request.report.extension().is_some_and(|end| end == "ndjson") {
+        return run_trend(request, watch);
     }
-    let document = match holdpoint_store::read_any(&args.report) {
+    let document = match holdpoint_store::read_any(&request.report) {
         Ok(document) => document,
-        Err(error) => return run_imported(args, error, watch),
+        Err(error) => return run_imported(request, error, watch),
     };
     match document {
-        AnyDocument::Report(report) => run_report(args, *report, &[], watch),
-        AnyDocument::Ab(_) | AnyDocument::Comparison(_) => run_judgement(args, watch),
+        AnyDocument::Report(report) => run_report(request, *report, &[], watch),
+        AnyDocument::Ab(_) | AnyDocument::Comparison(_) => run_judgement(request, watch),
         AnyDocument::Calibration(calibration) => {
             let page = markdown::calibration(&calibration).into();
-            show(args, Document::Calibration(calibration), &page, None, watch)
+            show(request, Document::Calibration(calibration), &page, None, watch)
         }
         AnyDocument::Bisection(bisection) => {
             let page = markdown::bisection(&bisection).into();
-            show(args, Document::Bisection(bisection), &page, None, watch)
+            show(request, Document::Bisection(bisection), &page, None, watch)
         }
     }
 }
 
 /// The trend of a suite, with the changes of its levels.
-fn run_trend(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
-    if args.markdown.is_some() || args.comparison.is_some() {
+fn run_trend(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    if request.markdown.is_some() || request.comparison.is_some() {
         let what = "a trend has a page as HTML only; give --html FILE".to_owned();
-        return Err(FlowError::File { path: args.report.clone(), what });
+        return Err(FlowError::File { path: request.report.clone(), what });
     }
-    let shown = trend::read_file(&args.report, watch)?;
-    trend::draw(&shown, [args.html.as_deref(), None], args.repository.as_deref(), watch)?;
+    let shown = trend::read_file(&request.report, watch)?;
+    trend::draw(&shown, [request.html.as_deref(), None], request.repository.as_deref(), watch)?;
     Ok(Done::new(Shown { document: Document::Trend(shown), problem: None }, ExitCode::Ok))
 }
 
 /// A file of another tool, as a report.
-fn run_imported(args: &ReportArgs, error: StoreError, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
-    let imported = imports::read_report(&args.report);
+fn run_imported(
+    request: &ReportRequest,
+    error: StoreError,
+    watch: &dyn Watch,
+) -> Result<Done<Shown>, FlowError> {
+    let imported = imports::read_report(&request.report);
     let (report, notes) = imported.map_err(|foreign| imports::clearer(error, foreign))?;
-    let done = run_report(args, report, &notes, watch)?;
+    let done = run_report(request, report, &notes, watch)?;
     Ok(notes.into_iter().fold(done, |done, note| done.with_note(format!("note: {note}"))))
 }
 
@@ -154,18 +201,18 @@ impl Loaded {
     }
 }
 
-fn run_judgement(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
-    let loaded = Loaded::read(&args.report)?;
+fn run_judgement(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    let loaded = Loaded::read(&request.report)?;
     let problem = Problem::new(&loaded.rejudged);
     let judgement = loaded.rejudged.judgement.clone();
     let decided = loaded.decided(judgement);
     let page = markdown::judgement(decided.judged());
-    if page.is_none() && (args.markdown.is_some() || args.html.is_some()) {
+    if page.is_none() && (request.markdown.is_some() || request.html.is_some()) {
         let what = "a comparison without its samples has no page; put its report.json or ab.json beside it";
-        return Err(FlowError::File { path: args.report.clone(), what: what.to_owned() });
+        return Err(FlowError::File { path: request.report.clone(), what: what.to_owned() });
     }
     let page = page.unwrap_or_default().into();
-    show(args, Document::Decided(Box::new(decided)), &page, problem, watch)
+    show(request, Document::Decided(Box::new(decided)), &page, problem, watch)
 }
 
 /// Why a judgement does not hold.
@@ -183,25 +230,25 @@ impl Problem {
 }
 
 fn run_report(
-    args: &ReportArgs,
+    request: &ReportRequest,
     report: Report,
     notes: &[String],
     watch: &dyn Watch,
 ) -> Result<Done<Shown>, FlowError> {
     let stated =
-        args.comparison.as_ref().map(|path| holdpoint_store::read_document::<Stated>(path)).transpose()?;
-    let rejudged = stated.map(|stated| rejudge_with(&stated, &report, args));
+        request.comparison.as_ref().map(|path| holdpoint_store::read_document::<Stated>(path)).transpose()?;
+    let rejudged = stated.map(|stated| rejudge_with(&stated, &report, request));
     let problem = rejudged.as_ref().and_then(Problem::new);
     let judgement: Option<Judgement> = rejudged.map(|rejudged| rejudged.judgement);
     let mut page = Page::from(markdown::report(&report, judgement.as_deref()));
     page.appendix = markdown::remarks(notes);
-    add_roofline(&mut page, args, &report)?;
-    show(args, Document::Report(Box::new(JudgedReport { report, judgement })), &page, problem, watch)
+    add_roofline(&mut page, request, &report)?;
+    show(request, Document::Report(Box::new(JudgedReport { report, judgement })), &page, problem, watch)
 }
 
 /// The comparison judged again: by the runs beside it, or by this one where there are none.
-fn rejudge_with(stated: &Stated, report: &Report, args: &ReportArgs) -> Rejudged {
-    let dir = args.comparison.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+fn rejudge_with(stated: &Stated, report: &Report, request: &ReportRequest) -> Rejudged {
+    let dir = request.comparison.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
     let day = artifacts::day_of(stated.timestamp_utc.as_deref());
     let (beside, names) = rejudge_beside(stated, dir, None, day);
     if names.is_empty() && !matches!(beside.doubt, Some(Doubt::Edited(_))) {
@@ -230,11 +277,11 @@ impl From<String> for Page {
 }
 
 /// The roofline for the page; nothing where no ceilings were named and none are kept.
-fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(), FlowError> {
-    let Some(path) = args.markdown.as_ref().or(args.html.as_ref()) else { return Ok(()) };
-    let roofline = match ceilings::roofline(report, args.ceilings.as_deref()) {
+fn add_roofline(page: &mut Page, request: &ReportRequest, report: &Report) -> Result<(), FlowError> {
+    let Some(path) = request.markdown.as_ref().or(request.html.as_ref()) else { return Ok(()) };
+    let roofline = match ceilings::roofline(report, request.ceilings.as_deref()) {
         Ok(roofline) => roofline,
-        Err(_) if args.ceilings.is_none() => return Ok(()),
+        Err(_) if request.ceilings.is_none() => return Ok(()),
         Err(error) => return Err(error),
     };
     let name = path.with_extension("roofline.svg");
@@ -246,14 +293,18 @@ fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(
 }
 
 /// The numbers in the form of a program that keeps or draws them.
-fn run_export(args: &ReportArgs, form: ExportForm, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
-    if form == ExportForm::Parquet && args.output.is_none() {
+fn run_export(
+    request: &ReportRequest,
+    form: ExportForm,
+    watch: &dyn Watch,
+) -> Result<Done<Shown>, FlowError> {
+    if form == ExportForm::Parquet && request.output.is_none() {
         return Err(FlowError::Input(
             "a Parquet file is not text; say where to write it with --output FILE".to_owned(),
         ));
     }
-    let (bytes, notes) = exports::export(&args.report, form)?;
-    let document = match &args.output {
+    let (bytes, notes) = exports::export(&request.report, form)?;
+    let document = match &request.output {
         Some(path) => {
             holdpoint_store::write_binary(path, &bytes)?;
             watch.note(&format!("report: {}", path.display()));
@@ -261,18 +312,18 @@ fn run_export(args: &ReportArgs, form: ExportForm, watch: &dyn Watch) -> Result<
         }
         None => Document::Form(String::from_utf8_lossy(&bytes).into_owned()),
     };
-    let done = end(args, document, None);
+    let done = end(request, document, None);
     Ok(notes.into_iter().fold(done, |done, note| done.with_note(format!("note: {note}"))))
 }
 
 /// A comparison in the form of a program that shows what was found.
-fn run_form(args: &ReportArgs, form: ReportForm, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
-    let loaded = Loaded::read(&args.report)?;
+fn run_form(request: &ReportRequest, form: ReportForm, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    let loaded = Loaded::read(&request.report)?;
     let problem = Problem::new(&loaded.rejudged);
     let judgement = loaded.rejudged.clone().with_problem();
     let decided = loaded.decided(judgement);
     let judged = decided.judged();
-    let location = args.location.as_deref();
+    let location = request.location.as_deref();
     let text = match form {
         ReportForm::Github => forms::github(judged, location),
         ReportForm::Junit => forms::junit(judged),
@@ -280,7 +331,7 @@ fn run_form(args: &ReportArgs, form: ReportForm, watch: &dyn Watch) -> Result<Do
             .map(|text| json_for_terminal(&text))
             .map_err(|error| FlowError::Internal(error.to_string()))?,
     };
-    let document = match &args.output {
+    let document = match &request.output {
         Some(path) => {
             holdpoint_store::write_text(path, &text)?;
             watch.note(&format!("report: {}", path.display()));
@@ -288,25 +339,25 @@ fn run_form(args: &ReportArgs, form: ReportForm, watch: &dyn Watch) -> Result<Do
         }
         None => Document::Form(text),
     };
-    Ok(end(args, document, problem))
+    Ok(end(request, document, problem))
 }
 
 /// The report as Apex-X would have written it: JSON in the file, its page on stdout.
-fn run_apex_gpu(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
-    let report = holdpoint_store::read_document::<Report>(&args.report)?;
+fn run_apex_gpu(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    let report = holdpoint_store::read_document::<Report>(&request.report)?;
     let report = ApexGpuReport::try_from(&report)
-        .map_err(|error| FlowError::File { path: args.report.clone(), what: error.to_string() })?;
-    if let Some(path) = &args.output {
+        .map_err(|error| FlowError::File { path: request.report.clone(), what: error.to_string() })?;
+    if let Some(path) = &request.output {
         holdpoint_store::write_json(path, &report)?;
         watch.note(&format!("report: {}", path.display()));
     }
     let page = markdown::apex_gpu(&report);
     let document = Document::ApexGpu(Box::new(ApexPage { report, page: page.clone() }));
-    show(args, document, &page.into(), None, watch)
+    show(request, document, &page.into(), None, watch)
 }
 
 fn show(
-    args: &ReportArgs,
+    request: &ReportRequest,
     document: Document,
     page: &Page,
     problem: Option<Problem>,
@@ -314,7 +365,7 @@ fn show(
 ) -> Result<Done<Shown>, FlowError> {
     let first = problem.as_ref().map(|problem| markdown::problem(&problem.what)).unwrap_or_default();
     let text_of_page = format!("{first}{}{}", page.text, page.appendix);
-    if let Some(path) = &args.markdown {
+    if let Some(path) = &request.markdown {
         if let Some(Picture { name, svg }) = &page.picture {
             let picture = path.with_file_name(name);
             holdpoint_store::write_text(&picture, svg)?;
@@ -323,9 +374,9 @@ fn show(
         holdpoint_store::write_text(path, &text_of_page)?;
         watch.note(&format!("markdown: {}", path.display()));
     }
-    if let Some(path) = &args.html {
+    if let Some(path) = &request.html {
         let extras = html::Extras {
-            links: links::find(args.repository.as_deref(), document.commit())?,
+            links: links::find(request.repository.as_deref(), document.commit())?,
             problem: problem.as_ref().map(|problem| problem.what.as_str()),
             appendix: &page.appendix,
             picture: page.picture.as_ref().map(|picture| (&*picture.name, &*picture.svg)),
@@ -334,7 +385,7 @@ fn show(
         holdpoint_store::write_text(path, &html)?;
         watch.note(&format!("html: {}", path.display()));
     }
-    Ok(end(args, document, problem))
+    Ok(end(request, document, problem))
 }
 
 /// The page of a document that has one of its own.
@@ -349,10 +400,10 @@ fn page_html(document: &Document, extras: &html::Extras<'_>) -> Option<String> {
 }
 
 /// An edited file is bad input, but is shown.
-fn end(args: &ReportArgs, document: Document, problem: Option<Problem>) -> Done<Shown> {
+fn end(request: &ReportRequest, document: Document, problem: Option<Problem>) -> Done<Shown> {
     let end = match &problem {
         Some(Problem { what, is_edited: true }) => {
-            Err(FlowError::File { path: args.report.clone(), what: what.clone() })
+            Err(FlowError::File { path: request.report.clone(), what: what.clone() })
         }
         _ => Ok(ExitCode::Ok),
     };

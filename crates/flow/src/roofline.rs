@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{RooflineArgs, SuiteArg};
+use crate::request::SuiteChoice;
 use crate::run;
 use crate::support::ceilings;
 use crate::support::{save, suites};
@@ -12,10 +12,25 @@ use holdpoint_gate::roofline::{ceilings_from, device_of};
 use holdpoint_measure::device_count;
 use holdpoint_model::{Ceilings, ExitCode, Report, Roofline, RunStatus};
 use holdpoint_render::svg;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const CPU: &str = "ceilings";
 const GPU: &str = "ceilings-gpu";
+
+/// A report to be placed below ceilings.
+#[derive(Clone, Debug)]
+pub struct RooflineRequest {
+    /// The usual one, or none where ceilings are measured, if absent.
+    pub report: Option<PathBuf>,
+    /// The report of a ceilings suite; those that are kept, if absent.
+    pub ceilings: Option<PathBuf>,
+    /// Whether ceilings are measured.
+    pub measure: bool,
+    /// On this CUDA device.
+    pub device: Option<u32>,
+    /// Where the picture goes.
+    pub output: Option<PathBuf>,
+}
 
 /// Workloads below the ceilings, or the ceilings alone.
 #[derive(Debug)]
@@ -26,22 +41,22 @@ pub enum Placed {
     Unmeasured(Box<Report>),
 }
 
-pub fn run(args: &RooflineArgs, watch: &dyn Watch) -> Result<Done<Placed>, FlowError> {
-    let path = match &args.report {
-        None if args.measure => return measure_all(args, watch),
+pub fn run(request: &RooflineRequest, watch: &dyn Watch) -> Result<Done<Placed>, FlowError> {
+    let path = match &request.report {
+        None if request.measure => return measure_all(request, watch),
         path => path.as_deref().unwrap_or(Path::new("artifacts/report.json")),
     };
     let report = holdpoint_store::read_document::<Report>(path)?;
-    if args.measure {
+    if request.measure {
         // Known before it costs a run.
-        args.output.as_deref().map_or(Ok(()), holdpoint_store::check_writable)?;
+        request.output.as_deref().map_or(Ok(()), holdpoint_store::check_writable)?;
         let is_gpu = device_of(&report).is_some_and(|(_, is_gpu)| is_gpu);
-        if let Err(run) = measure(if is_gpu { GPU } else { CPU }, args.device, watch)? {
+        if let Err(run) = measure(if is_gpu { GPU } else { CPU }, request.device, watch)? {
             return Ok(unmeasured(run));
         }
     }
-    let roofline = ceilings::roofline(&report, args.ceilings.as_deref())?;
-    if let Some(path) = &args.output {
+    let roofline = ceilings::roofline(&report, request.ceilings.as_deref())?;
+    if let Some(path) = &request.output {
         holdpoint_store::write_text(path, &svg::roofline(&roofline))?;
         watch.note(&format!("picture: {}", path.display()));
     }
@@ -50,16 +65,16 @@ pub fn run(args: &RooflineArgs, watch: &dyn Watch) -> Result<Done<Placed>, FlowE
 }
 
 /// The CPU's ceilings, and a device's where there is one.
-fn measure_all(args: &RooflineArgs, watch: &dyn Watch) -> Result<Done<Placed>, FlowError> {
-    if args.output.is_some() {
+fn measure_all(request: &RooflineRequest, watch: &dyn Watch) -> Result<Done<Placed>, FlowError> {
+    if request.output.is_some() {
         return Err(FlowError::Input(
             "--output: a picture needs a report, whose workloads are on it".to_owned(),
         ));
     }
-    let has_device = args.device.is_some() || device_count().unwrap_or(0) > 0;
+    let has_device = request.device.is_some() || device_count().unwrap_or(0) > 0;
     let mut all = Vec::new();
     for suite in [CPU].into_iter().chain(has_device.then_some(GPU)) {
-        match measure(suite, args.device, watch)? {
+        match measure(suite, request.device, watch)? {
             Ok(ceilings) => all.push(ceilings),
             Err(run) => return Ok(unmeasured(run)),
         }
@@ -73,7 +88,7 @@ fn measure(
     device: Option<u32>,
     watch: &dyn Watch,
 ) -> Result<Result<Ceilings, Box<Report>>, FlowError> {
-    let suite = suites::runnable(&SuiteArg::new(suite, device))?;
+    let suite = suites::runnable(&SuiteChoice::new(suite, device))?;
     let report = run::measure(&suite, watch);
     let is_usable = matches!(report.status, RunStatus::Ok | RunStatus::Partial);
     match (ceilings_from(&report), ceilings::kept_path(&report)) {

@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{RunArgs, SuiteArg};
+use crate::request::{EngineChoice, HistoryChoice, SuiteChoice};
 use crate::support::artifacts::{self, Writer};
 use crate::support::engines;
 use crate::support::histories::{self, Measured};
@@ -16,6 +16,31 @@ use holdpoint_model::{Report, Suite};
 use holdpoint_store::FolderLock;
 use std::path::{Path, PathBuf};
 
+/// A suite to be measured.
+#[derive(Clone, Debug)]
+pub struct RunRequest {
+    pub subject: RunSubject,
+    /// Where the report goes.
+    pub output: PathBuf,
+    pub history: HistoryChoice,
+    /// The key that signs the seal; that of the environment, if absent.
+    pub seal_key: Option<PathBuf>,
+    /// The process whose step this run is, and with which it ends.
+    pub parent: Option<u32>,
+}
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub enum RunSubject {
+    Suite(SuiteChoice),
+    /// The suite on devices, one after the other: `all`, or their numbers.
+    Devices {
+        suite: SuiteChoice,
+        devices: String,
+    },
+    Model(EngineChoice),
+}
+
 /// The report of a run, or those of each device.
 #[derive(Debug)]
 pub enum Ran {
@@ -23,49 +48,48 @@ pub enum Ran {
     OnDevices(Vec<(u32, Report)>),
 }
 
-pub fn run(args: &RunArgs, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
-    let key = sealing::read_key(&args.seal)?;
-    if let Some(parent_id) = args.parent {
+pub fn run(request: &RunRequest, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
+    let key = sealing::read_key(request.seal_key.as_deref())?;
+    if let Some(parent_id) = request.parent {
         jobs::end_with_parent(parent_id).map_err(|error| FlowError::Internal(error.to_string()))?;
     }
-    if let Some(devices) = &args.devices {
-        return on_devices(args, devices, key, watch);
-    }
-    let suite = match &args.engine.engine {
-        Some(model) => engines::suite(model, &args.engine, &[])?,
-        None => suites::runnable(&args.suite)?,
+    let suite = match &request.subject {
+        RunSubject::Devices { suite, devices } => return on_devices(request, suite, devices, key, watch),
+        RunSubject::Model(engine) => engines::suite(engine, &[])?,
+        RunSubject::Suite(suite) => suites::runnable(suite)?,
     };
-    let _lock = begin(&args.output, watch)?;
-    holdpoint_store::check_writable(&args.output)?;
+    let _lock = begin(&request.output, watch)?;
+    holdpoint_store::check_writable(&request.output)?;
     let report = measure(&suite, watch);
-    let unsealed = save_sealed(Sealing::new(key, &args.output), &args.output, "run", &suite, &report)?;
-    keep(args, &suite, &report, watch);
-    let (exit, note) = (report.exit_code(), format!("report: {}{unsealed}", args.output.display()));
+    let unsealed = save_sealed(Sealing::new(key, &request.output), &request.output, "run", &suite, &report)?;
+    keep(request, &suite, &report, watch);
+    let (exit, note) = (report.exit_code(), format!("report: {}{unsealed}", request.output.display()));
     Ok(Done::new(Ran::Once(Box::new(report)), exit).with_note(note))
 }
 
 /// The suite on several devices, one after the other.
 fn on_devices(
-    args: &RunArgs,
+    request: &RunRequest,
+    choice: &SuiteChoice,
     devices: &str,
     key: Option<SigningKey>,
     watch: &dyn Watch,
 ) -> Result<Done<Ran>, FlowError> {
-    if !suites::load(&args.suite)?.uses_cuda() {
-        return Err(FlowError::Input(format!(
-            "--devices: suite {:?} has no `cuda` workloads",
-            args.suite.suite
-        )));
+    let as_written = suites::load(choice)?;
+    if !as_written.uses_cuda() {
+        let name = &choice.name;
+        return Err(FlowError::Input(format!("--devices: suite {name:?} has no `cuda` workloads")));
     }
     let ordinals = ordinals(devices, device_count().unwrap_or(0))?;
     let mut reports = Vec::new();
     for ordinal in ordinals {
-        let suite = suites::runnable(&SuiteArg { device: Some(ordinal), ..args.suite.clone() })?;
-        let path = with_ordinal(&args.output, ordinal);
+        let choice = SuiteChoice { device: Some(ordinal), ..choice.clone() };
+        let suite = suites::with_workloads(suites::in_own_process(as_written.clone(), &choice)?)?;
+        let path = with_ordinal(&request.output, ordinal);
         holdpoint_store::check_writable(&path)?;
         let report = measure(&suite, watch);
         let unsealed = save_sealed(Sealing::new(key.clone(), &path), &path, "run", &suite, &report)?;
-        keep(args, &suite, &report, watch);
+        keep(request, &suite, &report, watch);
         let status = report.status.as_str();
         watch.note(&format!("device {ordinal}: {status}: {}{unsealed}", path.display()));
         reports.push((ordinal, report));
@@ -75,12 +99,12 @@ fn on_devices(
 }
 
 /// Adds the report to the history, if there is to be one. Whoever this run is a step of does it itself.
-fn keep(args: &RunArgs, suite: &Suite, report: &Report, watch: &dyn Watch) {
-    if args.parent.is_some() {
+fn keep(request: &RunRequest, suite: &Suite, report: &Report, watch: &dyn Watch) {
+    if request.parent.is_some() {
         return;
     }
     let measured = Measured::Runs { reports: std::slice::from_ref(report), judgement: None };
-    histories::keep(histories::wanted(&args.history, suite).as_ref(), &measured, watch);
+    histories::keep(histories::wanted(&request.history, suite).as_ref(), &measured, watch);
 }
 
 /// The devices that were named; `all` of none is the first, which will say why there is none.

@@ -3,8 +3,8 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{SanitizeArgs, SuiteArg};
 use crate::profile::{chosen, folder_beside};
+use crate::request::SuiteChoice;
 use crate::support::artifacts;
 use crate::support::save;
 use crate::support::suites;
@@ -13,7 +13,7 @@ use holdpoint_measure::tools::{self, SanitizeSettings, Tool};
 use holdpoint_measure::{clock, machine};
 use holdpoint_model::profile::Unavailable;
 use holdpoint_model::{SCHEMA_VERSION, SanitizeOutcome, SanitizeReport};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A write out of bounds, which a sanitizer that works must find.
@@ -30,15 +30,50 @@ shape = [65536]
 params = { kind = \"address\" }
 ";
 
-pub fn run(args: &SanitizeArgs, watch: &dyn Watch) -> Result<Done<SanitizeReport>, FlowError> {
-    let suite = suites::runnable(&args.suite)?;
-    let specs = chosen(&suite, &args.workloads)?;
-    let names: Vec<&str> = match args.tool.as_slice() {
+/// Kernels to be checked.
+#[derive(Clone, Debug)]
+pub struct SanitizeRequest {
+    /// All of the suite's, if empty.
+    pub workloads: Vec<String>,
+    pub suite: SuiteChoice,
+    /// All, if empty.
+    pub tools: Vec<Sanitizer>,
+    /// Where the report goes; the sanitizer's logs go into a folder beside it.
+    pub output: PathBuf,
+    /// Seconds that one workload may take under one tool.
+    pub timeout: u32,
+}
+
+/// The tools of compute-sanitizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sanitizer {
+    Memcheck,
+    Racecheck,
+    Initcheck,
+    Synccheck,
+}
+
+impl Sanitizer {
+    /// As compute-sanitizer calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Memcheck => "memcheck",
+            Self::Racecheck => "racecheck",
+            Self::Initcheck => "initcheck",
+            Self::Synccheck => "synccheck",
+        }
+    }
+}
+
+pub fn run(request: &SanitizeRequest, watch: &dyn Watch) -> Result<Done<SanitizeReport>, FlowError> {
+    let suite = suites::runnable(&request.suite)?;
+    let specs = chosen(&suite, &request.workloads)?;
+    let names: Vec<&str> = match request.tools.as_slice() {
         [] => tools::SANITIZERS.to_vec(),
-        named => named.iter().map(|tool| tool.as_str()).collect(),
+        named => named.iter().map(|tool| tool.name()).collect(),
     };
-    holdpoint_store::check_writable(&args.output)?;
-    let folder = folder_beside(&args.output)?;
+    holdpoint_store::check_writable(&request.output)?;
+    let folder = folder_beside(&request.output)?;
     let _lock = artifacts::lock(folder.path(), watch)?;
     let mut report = SanitizeReport {
         schema_version: SCHEMA_VERSION,
@@ -51,10 +86,10 @@ pub fn run(args: &SanitizeArgs, watch: &dyn Watch) -> Result<Done<SanitizeReport
     };
     let ready = tools::find(Tool::Sanitizer).and_then(|sanitizer| {
         let sanitizer = report.sanitizer.insert(sanitizer).clone();
-        let timeout = Duration::from_secs(args.timeout.into());
+        let timeout = Duration::from_secs(request.timeout.into());
         let how = SanitizeSettings { sanitizer: &sanitizer, timeout, folder: &folder };
         watch.progress("an error that was planted");
-        report.device = tools::check_sanitizer(&planted(&args.suite, folder.path())?, how)?;
+        report.device = tools::check_sanitizer(&planted(&request.suite, folder.path())?, how)?;
         Ok(sanitizer)
     });
     let count = specs.len() * names.len();
@@ -67,7 +102,7 @@ pub fn run(args: &SanitizeArgs, watch: &dyn Watch) -> Result<Done<SanitizeReport
                 Ok(sanitizer) => {
                     let done = at * names.len() + nth + 1;
                     watch.progress(&format!("{done} of {count}: {}, {tool}", spec.name));
-                    let timeout = Duration::from_secs(args.timeout.into());
+                    let timeout = Duration::from_secs(request.timeout.into());
                     let how = SanitizeSettings { sanitizer, timeout, folder: &folder };
                     tools::sanitize(&suite, spec, tool, how).0
                 }
@@ -75,18 +110,18 @@ pub fn run(args: &SanitizeArgs, watch: &dyn Watch) -> Result<Done<SanitizeReport
             outcomes.insert((*tool).to_owned(), outcome);
         }
     }
-    save(&args.output, &report)?;
+    save(&request.output, &report)?;
     let exit = report.exit_code();
-    Ok(Done::new(report, exit).with_note(format!("report: {}", args.output.display())))
+    Ok(Done::new(report, exit).with_note(format!("report: {}", request.output.display())))
 }
 
 /// The suite with the planted error, in a file that a worker can be told.
-fn planted(arg: &SuiteArg, folder: &Path) -> Result<holdpoint_model::Suite, Unavailable> {
+fn planted(choice: &SuiteChoice, folder: &Path) -> Result<holdpoint_model::Suite, Unavailable> {
     let path = folder.join("planted.toml");
     let suite = path.display().to_string();
     let made = holdpoint_store::write_text(&path, PLANTED)
         .map_err(FlowError::from)
-        .and_then(|()| suites::runnable(&SuiteArg::new(&suite, arg.device)));
+        .and_then(|()| suites::runnable(&SuiteChoice::new(&suite, choice.device)));
     made.map_err(|error| Unavailable {
         reason: "sanitizer_blind".to_owned(),
         detail: Some(format!("no error could be planted: {error}")),

@@ -2,7 +2,7 @@
 
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::SuiteArg;
+use crate::request::SuiteChoice;
 use crate::support::artifacts;
 use crate::support::suites::{self, OWN_FILE};
 use holdpoint_evidence::rejudge::Rejudged;
@@ -42,7 +42,7 @@ const CI_FILES: [&str; 2] = [".github/workflows/perf.yml", ".gitlab/holdpoint.ym
 pub fn run() -> Result<Done<Status>, FlowError> {
     let name = suites::default_name();
     let is_own = name.ends_with(OWN_FILE);
-    let suite = suites::load(&SuiteArg::new(&name, None))?;
+    let suite = suites::load(&SuiteChoice::new(&name, None))?;
     let fingerprint = machine_for(&suite).fingerprint;
     let path = |folder: &str| holdpoint_store::baseline_path(Path::new(folder), &suite.name, &fingerprint);
     let baseline = read_if_there(&path(".holdpoint/baselines"), holdpoint_store::read_baseline)?;

@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::SweepArgs;
+use crate::request::EngineChoice;
 use crate::run;
 use crate::support::engines;
 use crate::support::imports;
@@ -13,40 +13,63 @@ use holdpoint_interop::apex::ApexSweepReport;
 use holdpoint_model::suite::{OP_INFERENCE, ShapeCase, metric_name};
 use holdpoint_model::{Measurement, Outcome, Report};
 use holdpoint_render::markdown;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-pub fn run(args: &SweepArgs, watch: &dyn Watch) -> Result<Done<Report>, FlowError> {
-    let key = sealing::read_key(&args.seal)?;
-    let (model, measured) = match &args.engine.engine {
-        Some(model) => (model.as_path(), Ok(engines::suite(model, &args.engine, &args.shape_case)?)),
-        None => (Path::new(""), Err(read_times(&args.times)?)),
+/// A model at several input shapes.
+#[derive(Clone, Debug)]
+pub struct SweepRequest {
+    pub source: SweepSource,
+    /// Where the report goes.
+    pub output: PathBuf,
+    /// Where the sweep goes in Apex-X's format, and as Markdown.
+    pub output_json: PathBuf,
+    pub output_md: PathBuf,
+    pub seal_key: Option<PathBuf>,
+}
+
+/// Where the times come from.
+#[derive(Clone, Debug)]
+pub enum SweepSource {
+    /// Measured here: the shapes of all inputs that the model leaves open, case by case.
+    Model { engine: EngineChoice, shape_cases: Vec<String> },
+    /// SHAPES:FILE of `trtexec --exportTimes`.
+    Times(Vec<String>),
+}
+
+pub fn run(request: &SweepRequest, watch: &dyn Watch) -> Result<Done<Report>, FlowError> {
+    let key = sealing::read_key(request.seal_key.as_deref())?;
+    let (model, measured) = match &request.source {
+        SweepSource::Model { engine, shape_cases } => {
+            (engine.model.as_path(), Ok(engines::suite(engine, shape_cases)?))
+        }
+        SweepSource::Times(times) => (Path::new(""), Err(read_times(times)?)),
     };
-    let _lock = run::begin(&args.output, watch)?;
-    for path in [&args.output, &args.output_json, &args.output_md] {
+    let _lock = run::begin(&request.output, watch)?;
+    for path in [&request.output, &request.output_json, &request.output_md] {
         holdpoint_store::check_writable(path)?;
     }
     let (report, unsealed) = match measured {
         Ok(suite) => {
             let report = run::measure(&suite, watch);
-            let sealing = Sealing::new(key, &args.output);
-            let unsealed = run::save_sealed(sealing, &args.output, "sweep", &suite, &report)?;
+            let sealing = Sealing::new(key, &request.output);
+            let unsealed = run::save_sealed(sealing, &request.output, "sweep", &suite, &report)?;
             (report, unsealed)
         }
         // Nothing was measured here that a seal could vouch for.
         Err(report) => {
-            holdpoint_store::write_json(&args.output, &report)?;
+            holdpoint_store::write_json(&request.output, &report)?;
             (report, "")
         }
     };
     // The same numbers in another form, made of the report: the seal over that covers them.
     let sweep = ApexSweepReport::new(&report, &model.to_string_lossy());
-    holdpoint_store::write_json(&args.output_json, &sweep)?;
-    holdpoint_store::write_text(&args.output_md, &markdown::apex_sweep(&sweep))?;
+    holdpoint_store::write_json(&request.output_json, &sweep)?;
+    holdpoint_store::write_text(&request.output_md, &markdown::apex_sweep(&sweep))?;
     let note = format!(
         "report: {}{unsealed}\nsweep: {}, {}",
-        args.output.display(),
-        args.output_json.display(),
-        args.output_md.display()
+        request.output.display(),
+        request.output_json.display(),
+        request.output_md.display()
     );
     let exit = report.exit_code();
     Ok(Done::new(report, exit).with_note(note))

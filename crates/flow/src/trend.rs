@@ -4,17 +4,57 @@ use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::history;
-use crate::options::{SelectArgs, StoreArg, SuiteArg, TrendArgs, TrendCommand, TrendShowArgs};
+use crate::request::SuiteChoice;
 use crate::support::imports;
 use crate::support::{links, refuse_future, suites};
 use holdpoint_gate::history::{find_changes, trend_status};
+use holdpoint_history::Location;
 use holdpoint_model::trend::UNJUDGED;
-use holdpoint_model::{Changes, ExitCode, Point, SCHEMA_VERSION, Timestamp, Track, Trend, TrendMetric};
+use holdpoint_model::{
+    Changes, ExitCode, Point, SCHEMA_VERSION, SeriesFilter, Timestamp, Track, Trend, TrendMetric,
+};
 use holdpoint_render::{html, svg};
 use holdpoint_store::Appended;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
+
+/// What to do with trends.
+#[derive(Clone, Debug)]
+pub enum TrendRequest {
+    /// Appends points to the file of their suite in the folder.
+    Append {
+        trends: Vec<PathBuf>,
+        dir: PathBuf,
+    },
+    Show(TrendPage),
+}
+
+/// A trend to be shown, and the pages to be made of it.
+#[derive(Clone, Debug)]
+pub struct TrendPage {
+    pub source: TrendSource,
+    pub html: Option<PathBuf>,
+    pub svg: Option<PathBuf>,
+    /// The address of the repository whose commits are linked.
+    pub repository: Option<String>,
+}
+
+/// Where the points of a trend are.
+#[derive(Clone, Debug)]
+pub enum TrendSource {
+    File(PathBuf),
+    /// The suite's file in a folder; without a name, the suite of this repository.
+    Suite {
+        name: Option<String>,
+        dir: PathBuf,
+    },
+    History {
+        location: Location,
+        suite: Option<String>,
+        workload: Option<String>,
+    },
+}
 
 /// A trend that is shown, and where the levels of its metrics changed.
 #[derive(Debug)]
@@ -47,9 +87,9 @@ impl Serialize for ShownHistory {
 }
 
 /// Runs the command. Only `show` has points to show.
-pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<ShownHistory>>, FlowError> {
-    match &args.command {
-        TrendCommand::Append { trends, dir } => {
+pub fn run(request: &TrendRequest, watch: &dyn Watch) -> Result<Done<Option<ShownHistory>>, FlowError> {
+    match request {
+        TrendRequest::Append { trends, dir } => {
             for path in trends {
                 let trend = imports::read_trend(path)?;
                 if let Some(at) = Timestamp::parse(&trend.timestamp_utc) {
@@ -64,17 +104,32 @@ pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<ShownHisto
                 watch.note(&format!("{} {done} {}", path.display(), file.display()));
             }
         }
-        TrendCommand::Show(args) => {
-            let shown = match &args.history {
-                Some(store) => read_store(store, args, watch)?,
-                None => read_file(&file(args)?, watch)?,
-            };
-            let files = [&args.html, &args.svg].map(Option::as_deref);
-            draw(&shown, files, args.repository.as_deref(), watch)?;
+        TrendRequest::Show(page) => {
+            let shown = read(&page.source, watch)?;
+            let files = [&page.html, &page.svg].map(Option::as_deref);
+            draw(&shown, files, page.repository.as_deref(), watch)?;
             return Ok(Done::new(Some(shown), ExitCode::Ok));
         }
     }
     Ok(Done::new(None, ExitCode::Ok))
+}
+
+fn read(source: &TrendSource, watch: &dyn Watch) -> Result<ShownHistory, FlowError> {
+    match source {
+        TrendSource::File(file) => read_file(file, watch),
+        TrendSource::Suite { name: Some(name), dir } => {
+            read_file(&holdpoint_store::trend_path(dir, name), watch)
+        }
+        TrendSource::Suite { name: None, dir } => {
+            let suite = suites::load(&SuiteChoice::new(&suites::default_name(), None))?;
+            read_file(&holdpoint_store::trend_path(dir, &suite.name), watch)
+        }
+        TrendSource::History { location, suite, workload } => {
+            let select =
+                SeriesFilter { suite: suite.clone(), workload: workload.clone(), ..SeriesFilter::default() };
+            read_store(location, &select, watch)
+        }
+    }
 }
 
 /// The trend of a file with its changes, thinned out where it is long.
@@ -91,22 +146,13 @@ pub fn read_file(path: &Path, watch: &dyn Watch) -> Result<ShownHistory, FlowErr
     Ok(ShownHistory { points: shown.points, changes, thinned: is_thinned.then(|| path.to_owned()) })
 }
 
-fn file(args: &TrendShowArgs) -> Result<PathBuf, FlowError> {
-    Ok(match (&args.file, &args.suite) {
-        (Some(file), _) => file.clone(),
-        (None, Some(suite)) => holdpoint_store::trend_path(&args.dir, suite),
-        (None, None) => {
-            let suite = suites::load(&SuiteArg::new(&suites::default_name(), None))?;
-            holdpoint_store::trend_path(&args.dir, &suite.name)
-        }
-    })
-}
-
 /// The series of a store, each as a trend of its own: points of different identity are never joined.
-fn read_store(store: &str, args: &TrendShowArgs, watch: &dyn Watch) -> Result<ShownHistory, FlowError> {
-    let select =
-        SelectArgs { suite: args.suite.clone(), workload: args.workload.clone(), ..SelectArgs::default() };
-    let all = history::read(&StoreArg { store: Some(store.to_owned()) }, &select, watch)?;
+fn read_store(
+    location: &Location,
+    select: &SeriesFilter,
+    watch: &dyn Watch,
+) -> Result<ShownHistory, FlowError> {
+    let all = history::read(Some(location), select, watch)?;
     let mut tracks: Vec<Track> = all.iter().map(Track::from).collect();
     let mut points = Vec::new();
     for (series, track) in all.iter().zip(&mut tracks) {

@@ -3,16 +3,16 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::TuneArgs;
+use crate::request::SuiteChoice;
 use crate::support::suites;
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::builds::cache_dir;
 use holdpoint_measure::tune::{Tuner, tunable};
 use holdpoint_model::Tuning;
 
-pub fn run(args: &TuneArgs, watch: &dyn Watch) -> Result<Done<Vec<Tuning>>, FlowError> {
-    let mut suite = suites::load(&args.suite)?;
-    suite.device = args.suite.device.unwrap_or(suite.device);
+pub fn run(choice: &SuiteChoice, watch: &dyn Watch) -> Result<Done<Vec<Tuning>>, FlowError> {
+    let mut suite = suites::load(choice)?;
+    suite.device = choice.device.unwrap_or(suite.device);
     let count = tunable(&suite).count();
     if count == 0 {
         let problem = format!("suite {:?} has no `cuda` workloads of variant fast", suite.name);

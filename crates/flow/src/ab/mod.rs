@@ -1,59 +1,95 @@
 //! `holdpoint ab`: two sides that are alive at the same time.
 
 pub mod compare;
+mod plan;
 pub mod sides;
+
+pub use plan::UNITS_AT_ONCE;
 
 use crate::Watch;
 use crate::decided::Decided;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{AbArgs, AbFiles, DecideArgs, PolicyArgs, ProfileOn};
 use crate::profile;
+use crate::request::{
+    EvidenceFiles, ProfileOn, SidesRequest, SuiteChoice, check_policy_of_sides, policy_of_sides,
+};
 use crate::support::artifacts::{self, Writer};
 use crate::support::histories::{self, Measured};
 use crate::support::rules::Rules;
 use crate::support::sealing::{Origins, Sealing};
 use crate::support::suites;
 use compare::Comparison;
-use holdpoint_gate::{HasExitCode, Judgement, Policy};
+use holdpoint_gate::{HasExitCode, Judgement};
 use holdpoint_model::{Source, Verdict};
 use holdpoint_render::{Judged, markdown};
-use sides::Planned;
+use sides::{CommandPair, Head, Planned};
 
-pub fn run(args: &AbArgs, watch: &dyn Watch) -> Result<Done<Decided>, FlowError> {
-    PolicyArgs::check_for_sides(args.policy)?;
-    let planned = Planned::read(args)?;
-    let rules = Rules::read(&args.files, planned.suite())?;
-    let _lock = artifacts::lock(&args.files.artifacts, watch)?;
-    decide(planned, &rules, &args.decide, args.policy, &args.files, watch)
+/// Two sides to be compared.
+#[derive(Clone, Debug)]
+pub struct AbRequest {
+    pub sides: AbSides,
+    pub how: SidesRequest,
+    pub files: EvidenceFiles,
+}
+
+/// The two sides.
+#[derive(Clone, Debug)]
+pub enum AbSides {
+    Commands(CommandPair),
+    /// Revisions of the repository around the current folder, built as the suite says.
+    Revisions {
+        suite: SuiteChoice,
+        base: String,
+        head: Head,
+    },
+    /// Programs that serve the suite's workloads.
+    Workers {
+        suite: SuiteChoice,
+        base: String,
+        head: String,
+    },
+    Suites {
+        base: SuiteChoice,
+        head: SuiteChoice,
+    },
+}
+
+pub fn run(request: &AbRequest, watch: &dyn Watch) -> Result<Done<Decided>, FlowError> {
+    let AbRequest { sides, how, files } = request;
+    check_policy_of_sides(how.policy)?;
+    let planned = Planned::read(sides)?;
+    let rules = Rules::read(files, planned.suite())?;
+    let _lock = artifacts::lock(&files.artifacts, watch)?;
+    decide(planned, &rules, how, files, watch)
 }
 
 /// Compares, leaves the files and says how it came out.
 pub fn decide(
     planned: Planned,
     rules: &Rules,
-    how: &DecideArgs,
-    policy: Option<Policy>,
-    files: &AbFiles,
+    how: &SidesRequest,
+    files: &EvidenceFiles,
     watch: &dyn Watch,
 ) -> Result<Done<Decided>, FlowError> {
     let gate = planned.suite().gate.clone();
-    let policy = PolicyArgs::policy_of_sides(policy, &gate)?;
-    let writer = Writer::Sides { resume: files.resume };
-    let prepared = artifacts::clear_unless_input(planned.prepare(how, watch), &files.artifacts, writer)?;
+    let SidesRequest { decision, policy, resume } = how;
+    let policy = policy_of_sides(*policy, &gate)?;
+    let writer = Writer::Sides { resume: *resume };
+    let prepared = artifacts::clear_unless_input(planned.prepare(decision, watch), &files.artifacts, writer)?;
     let prepared = &prepared;
     let (path, page) = (files.artifacts.join(artifacts::AB), files.artifacts.join(artifacts::AB_PAGE));
     let mut sealing = Sealing::new(rules.key.clone(), &path);
     holdpoint_store::check_writable(&path)?;
     watch.keep_on_interrupt();
     suites::note_harnesses(&prepared.sides.head, watch);
-    let plan = how.plan(&gate, policy);
+    let plan = decision.plan(&gate, policy);
     let mut has_lost_key = false;
-    let mut comparison = if files.resume {
+    let mut comparison = if *resume {
         let lost = sealing.resume(&path, prepared.head.revision.as_ref())?;
         lost.iter().for_each(|what| watch.note(what));
         has_lost_key = lost.is_some();
-        Comparison::resume(prepared, plan, policy, how.seed.is_some(), &path)?
+        Comparison::resume(prepared, plan, policy, decision.seed.is_some(), &path)?
     } else {
         Comparison::new(prepared, plan, policy)?
     };

@@ -7,7 +7,7 @@ use crate::Watch;
 use crate::ab::sides::{self, Purpose};
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::BisectArgs;
+use crate::request::{Decision, SuiteChoice};
 use crate::support::artifacts;
 use holdpoint_evidence::hash;
 use holdpoint_gate::{HasExitCode, Policy, is_search_finished};
@@ -17,27 +17,49 @@ use holdpoint_model::suite::Metrics;
 use holdpoint_model::{Bisection, CommitInfo, SCHEMA_VERSION, Suite};
 use holdpoint_render::{markdown, units};
 use search::Search;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-pub fn run(args: &BisectArgs, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
-    let mut suite = sides::revision_suite(&args.suite)?;
+/// A slow revision, and a good one to search from.
+#[derive(Clone, Debug)]
+pub struct BisectRequest {
+    pub good: String,
+    pub bad: String,
+    /// The workload that became slow; whichever is found slower, if absent.
+    pub workload: Option<String>,
+    pub suite: SuiteChoice,
+    pub decision: Decision,
+    pub artifacts: PathBuf,
+    /// Whether the unfinished search in that folder is continued.
+    pub resume: bool,
+}
+
+pub fn run(request: &BisectRequest, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
+    search_with(request, sides::revision_suite(&request.suite)?, watch)
+}
+
+/// The search in a suite that was read before.
+pub(crate) fn search_with(
+    request: &BisectRequest,
+    mut suite: Suite,
+    watch: &dyn Watch,
+) -> Result<Done<Bisection>, FlowError> {
     // The hunt is for time.
     suite.workloads.iter_mut().for_each(|workload| workload.metrics = Metrics::default());
     let suite_sha256 = hash::json(&suite).map_err(|error| FlowError::Internal(error.to_string()))?;
     suite.gate.metrics = None;
-    if let Some(name) = &args.workload {
+    if let Some(name) = &request.workload {
         keep_only(&mut suite, name)?;
     }
-    let path = args.artifacts.join("bisect.json");
-    let _lock = artifacts::lock(&args.artifacts, watch)?;
+    let path = request.artifacts.join("bisect.json");
+    let _lock = artifacts::lock(&request.artifacts, watch)?;
     holdpoint_store::check_writable(&path)?;
     let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
-    let bad = builds.resolve(&args.bad)?;
+    let bad = builds.resolve(&request.bad)?;
     let builds = sides::with_benches_of(builds, &bad, &suite);
-    let range = builds.range(&args.good, &args.bad)?;
-    let mut bisection = Bisection { suite_sha256, ..begin(args, &suite, &builds, &range)? };
-    if args.resume {
-        bisection = resume(&path, bisection, args.workload.as_deref())?;
+    let range = builds.range(&request.good, &request.bad)?;
+    let mut bisection = Bisection { suite_sha256, ..begin(request, &suite, &builds, &range)? };
+    if request.resume {
+        bisection = resume(&path, bisection, request.workload.as_deref())?;
         if let Some(workload) = &bisection.workload {
             keep_only(&mut suite, workload)?;
         }
@@ -45,25 +67,30 @@ pub fn run(args: &BisectArgs, watch: &dyn Watch) -> Result<Done<Bisection>, Flow
     bisection.notes.iter().for_each(|note| watch.note(note));
     watch.keep_on_interrupt();
     let good_built = sides::build(&builds, &range.base.hash, &suite, Purpose::Verdict, watch)?;
-    let mut search = Search { args, watch, builds: &builds, suite, good_built, bisection, path: &path };
+    let mut search = Search { request, watch, builds: &builds, suite, good_built, bisection, path: &path };
     search.run(&range.commits)?;
     let bisection = search.bisection;
     crate::support::save(&path, &bisection)?;
-    holdpoint_store::write_text(&args.artifacts.join("bisect.md"), &markdown::bisection(&bisection))?;
+    holdpoint_store::write_text(&request.artifacts.join("bisect.md"), &markdown::bisection(&bisection))?;
     let exit = bisection.exit_code();
     let unfinished = if is_search_finished(&bisection) { "" } else { "; --resume goes on from there" };
     Ok(Done::new(bisection, exit).with_note(format!("evidence: {}{unfinished}", path.display())))
 }
 
 /// A search in which nothing has been measured yet.
-fn begin(args: &BisectArgs, suite: &Suite, builds: &Builds, range: &Range) -> Result<Bisection, FlowError> {
-    let (given, base) = (builds.describe(&args.good)?, &range.base);
+fn begin(
+    request: &BisectRequest,
+    suite: &Suite,
+    builds: &Builds,
+    range: &Range,
+) -> Result<Bisection, FlowError> {
+    let (given, base) = (builds.describe(&request.good)?, &range.base);
     let mut notes = Vec::new();
     if given.hash != base.hash {
         notes.push(format!(
             "{} is no ancestor of {}: their newest common ancestor {} ({}) stands for it, and what happened on the way from \
              there to {} is not looked at",
-            args.good, args.bad, short(&base.hash), base.subject, args.good
+            request.good, request.bad, short(&base.hash), base.subject, request.good
         ));
     }
     Ok(Bisection {
@@ -71,11 +98,11 @@ fn begin(args: &BisectArgs, suite: &Suite, builds: &Builds, range: &Range) -> Re
         suite: suite.name.clone(),
         timestamp_utc: clock::timestamp_utc(),
         workload: None,
-        tolerance: args.decide.plan(&suite.gate, Policy::Sequential).tolerance,
+        tolerance: request.decision.plan(&suite.gate, Policy::Sequential).tolerance,
         line: None,
         suite_sha256: String::new(),
         good: info(base),
-        bad: info(&builds.describe(&args.bad)?),
+        bad: info(&builds.describe(&request.bad)?),
         steps: Vec::new(),
         culprits: Vec::new(),
         evidence: None,

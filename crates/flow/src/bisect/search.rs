@@ -1,12 +1,11 @@
 //! Measures commits until one is left that is slower than the good one, while the one before it is not.
 
 use super::candidates::{Candidates, Effort};
-use super::{info, keep_only, short};
+use super::{BisectRequest, info, keep_only, short};
 use crate::Watch;
 use crate::ab::compare::Comparison;
 use crate::ab::sides::{self, Prepared, Purpose};
 use crate::error::FlowError;
-use crate::options::BisectArgs;
 use holdpoint_gate::{Judgement, Policy, bisect_step, half_of_change};
 use holdpoint_measure::ab::Sides;
 use holdpoint_measure::builds::{Builds, Built, Commit};
@@ -21,7 +20,7 @@ use std::time::Instant;
 const SHORT_EFFORT: f64 = 1.0 / 3.0;
 
 pub struct Search<'a> {
-    pub args: &'a BisectArgs,
+    pub request: &'a BisectRequest,
     pub watch: &'a dyn Watch,
     pub builds: &'a Builds,
     pub suite: Suite,
@@ -61,7 +60,7 @@ impl Search<'_> {
     fn measure_change(&mut self, bad: &Commit) -> Result<(), FlowError> {
         let start = Instant::now();
         let Some((built, suite)) = self.build_step(bad, start)? else { return Ok(()) };
-        let mut plan = self.args.decide.plan(&self.suite.gate, Policy::Sequential);
+        let mut plan = self.request.decision.plan(&self.suite.gate, Policy::Sequential);
         let good = self.good()?;
         let prepared = self.prepare((&self.bisection.good, good), (&info(bad), (suite, built.clone())));
         let mut comparison = Comparison::new(&prepared, plan.clone(), Policy::Sequential)?;
@@ -192,7 +191,7 @@ impl Search<'_> {
     }
 
     fn plan(&self, line: f64, effort: Effort) -> AbPlan {
-        let plan = self.args.decide.plan(&self.suite.gate, Policy::Sequential);
+        let plan = self.request.decision.plan(&self.suite.gate, Policy::Sequential);
         let share = if effort == Effort::Short { SHORT_EFFORT } else { 1.0 };
         // It asks what is slower: how much faster a commit is does not matter.
         let speedup_max = Some(f64::MAX);
@@ -213,8 +212,8 @@ impl Search<'_> {
         let sides = Sides {
             base: base_suite,
             head: head_suite,
-            pin: self.args.decide.pin(&self.suite.gate),
-            measure_same_code: self.args.decide.measure_same_code(&self.suite.gate),
+            pin: self.request.decision.pin(&self.suite.gate),
+            measure_same_code: self.request.decision.measure_same_code(&self.suite.gate),
         };
         let inventories = [base_built.inventory, head_built.inventory];
         Prepared { inventories, ..Prepared::new(sides, side(base), side(head)) }

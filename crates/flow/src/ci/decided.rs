@@ -1,7 +1,7 @@
 //! The outcome of a check: the decision about the event, the result of the gate's job, and the evidence, judged again.
 
+use super::ReportRequest;
 use super::gate::{DECISION, NO_VERDICT};
-use crate::options::CiReportArgs;
 use crate::support::artifacts::Found;
 use holdpoint_ci::guard::plain;
 use holdpoint_ci::outcome::Outcome;
@@ -17,11 +17,11 @@ pub struct Decided {
 }
 
 impl Decided {
-    pub fn read(args: &CiReportArgs) -> Self {
-        if let Some(decision) = &args.decision {
-            return Self { decision: decision.clone(), reason: clean_text(&args.reason) };
+    pub fn read(request: &ReportRequest) -> Self {
+        if let Some(decision) = &request.decision {
+            return Self { decision: decision.clone(), reason: clean_text(&request.reason) };
         }
-        let path = args.artifacts.join(DECISION);
+        let path = request.artifacts.join(DECISION);
         let is_plain = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
         let text = is_plain.then(|| holdpoint_store::read_text(&path).ok()).flatten().unwrap_or_default();
         let value: Value = serde_json::from_str(&text).unwrap_or_default();

@@ -2,9 +2,30 @@
 
 use super::history::{History, Matters};
 use crate::error::FlowError;
-use crate::options::{EventArgs, ForgeName};
 use holdpoint_ci::guard::{EventError, Filter, GitHub, GitLab, Ruling, Settings, github, gitlab};
+use holdpoint_ci::workflows::Forge;
 use std::path::{Path, PathBuf};
+
+/// The event that a decision is about. What is absent is taken from the environment.
+#[derive(Clone, Debug, Default)]
+pub struct EventRequest {
+    pub forge: Option<Forge>,
+    pub event_name: Option<String>,
+    /// The file with the event.
+    pub event_path: Option<PathBuf>,
+    /// The commit of events that name none.
+    pub sha: Option<String>,
+    /// Branches to gate besides the default one.
+    pub branch: Vec<String>,
+    /// The label that a pull request must have to be measured; empty: none.
+    pub label: String,
+    /// Scheduled runs may use the GPU if this is `true`.
+    pub scheduled: String,
+    /// Of a GitLab pipeline that was started by hand: the GPU is used if this is `self-hosted-gpu`.
+    pub run_mode: String,
+    /// Of such a pipeline: the full hash of a commit to compare with the branch; empty: the branch itself.
+    pub measure: String,
+}
 
 /// The rest of what a decision about an event needs.
 #[derive(Default)]
@@ -17,20 +38,23 @@ pub struct Asked<'a> {
 }
 
 /// Whether this job is one of GitLab's.
-pub fn is_gitlab(args: &EventArgs) -> bool {
-    match args.forge {
-        Some(forge) => forge == ForgeName::Gitlab,
+pub fn is_gitlab(request: &EventRequest) -> bool {
+    match request.forge {
+        Some(forge) => forge == Forge::GitLab,
         None => variable("GITLAB_CI") == "true",
     }
 }
 
 /// Decides by the event alone.
-pub fn decide(args: &EventArgs, asked: &Asked) -> Result<Ruling, FlowError> {
-    let label = Some(args.label.clone()).filter(|label| !label.is_empty());
-    let branches = args.branch.iter().filter(|branch| !branch.is_empty()).cloned().collect();
-    let settings = Settings { scheduled: args.scheduled == "true", label, hosted: asked.hosted, branches };
-    let decided =
-        if is_gitlab(args) { of_gitlab(args, &settings) } else { of_github(args, asked, &settings)? };
+pub fn decide(request: &EventRequest, asked: &Asked) -> Result<Ruling, FlowError> {
+    let label = Some(request.label.clone()).filter(|label| !label.is_empty());
+    let branches = request.branch.iter().filter(|branch| !branch.is_empty()).cloned().collect();
+    let settings = Settings { scheduled: request.scheduled == "true", label, hosted: asked.hosted, branches };
+    let decided = if is_gitlab(request) {
+        of_gitlab(request, &settings)
+    } else {
+        of_github(request, asked, &settings)?
+    };
     decided.map_err(|error| FlowError::Input(error.to_string()))
 }
 
@@ -59,7 +83,7 @@ pub fn filtered(ruling: Ruling, history: &History, matters: Option<&Matters>) ->
 }
 
 fn of_github(
-    args: &EventArgs,
+    request: &EventRequest,
     asked: &Asked,
     settings: &Settings,
 ) -> Result<Result<Ruling, EventError>, FlowError> {
@@ -68,14 +92,14 @@ fn of_github(
         let missing = || FlowError::Input(format!("which event? Give {flag}, or set {name} as GitHub does"));
         if value.is_empty() { Err(missing()) } else { Ok(value) }
     };
-    let event_name = given("--event-name", args.event_name.clone(), "GITHUB_EVENT_NAME")?;
-    let path = args.event_path.as_ref().map(|path| path.display().to_string());
+    let event_name = given("--event-name", request.event_name.clone(), "GITHUB_EVENT_NAME")?;
+    let path = request.event_path.as_ref().map(|path| path.display().to_string());
     let path = PathBuf::from(given("--event-path", path, "GITHUB_EVENT_PATH")?);
     let read = |path: &Path| holdpoint_store::read_text(path);
     let payload = read(&path)?;
     let pull_request = asked.pull_request.map(read).transpose()?;
     let permission = asked.permission.map(read).transpose()?;
-    let sha = args.sha.clone().unwrap_or_else(|| variable("GITHUB_SHA"));
+    let sha = request.sha.clone().unwrap_or_else(|| variable("GITHUB_SHA"));
     let event = GitHub {
         event_name: &event_name,
         payload: &payload,
@@ -86,7 +110,7 @@ fn of_github(
     Ok(github(&event, settings))
 }
 
-fn of_gitlab(args: &EventArgs, settings: &Settings) -> Result<Ruling, EventError> {
+fn of_gitlab(request: &EventRequest, settings: &Settings) -> Result<Ruling, EventError> {
     let pipeline = GitLab {
         pipeline_source: variable("CI_PIPELINE_SOURCE"),
         project_id: variable("CI_PROJECT_ID"),
@@ -100,8 +124,8 @@ fn of_gitlab(args: &EventArgs, settings: &Settings) -> Result<Ruling, EventError
         merge_request_diff_base_sha: variable("CI_MERGE_REQUEST_DIFF_BASE_SHA"),
         merge_request_target_branch: variable("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"),
         merge_request_labels: variable("CI_MERGE_REQUEST_LABELS"),
-        run_mode: args.run_mode.clone(),
-        wanted_sha: args.measure.clone(),
+        run_mode: request.run_mode.clone(),
+        wanted_sha: request.measure.clone(),
     };
     gitlab(&pipeline, settings)
 }

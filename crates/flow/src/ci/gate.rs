@@ -4,15 +4,14 @@
 //! evidence for a stranger's, and judges it again.
 
 use super::annotate::{self, Level};
-use super::event::{self, Asked, variable};
+use super::event::{self, Asked, EventRequest, variable};
 use super::history::{BaseSuite, History, SETTINGS};
 use super::isolate::{self, Isolation};
-use super::{CiResult, measure, report};
+use super::{CiResult, MeasureRequest, measure, report};
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::gate::Gated;
-use crate::options::{CiGateArgs, MeasureArgs, ModeName};
 use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, Found, REPORT};
 use crate::support::suites;
 use holdpoint_ci::guard::{Decision, Mode, Ruling, Sha, plain};
@@ -33,6 +32,33 @@ pub const DECISION: &str = "ci.json";
 /// JUnit's format, which GitLab shows.
 const JUNIT: &str = "junit.xml";
 
+/// A change to be measured and judged.
+#[derive(Clone, Debug)]
+pub struct GateRequest {
+    /// A file of the repository, read at the base revision, or at head where the base has none.
+    pub suite: String,
+    /// The folder for the evidence; emptied first.
+    pub artifacts: PathBuf,
+    /// Whether measured code is isolated from the job.
+    pub isolate: bool,
+    /// The runner is the user's own, with a GPU.
+    pub gpu: bool,
+    /// A point of the trend: only a slowdown fails.
+    pub trend: bool,
+    /// The decision about the event, if it has been made already.
+    pub decided: Option<PriorRuling>,
+    pub event: EventRequest,
+}
+
+/// A decision of `ci guard`, handed on by a workflow.
+#[derive(Clone, Debug)]
+pub struct PriorRuling {
+    pub mode: Mode,
+    /// Full hashes of the commit that is measured, and of the one whose suite, baselines and waivers count.
+    pub head: String,
+    pub base: String,
+}
+
 /// A gate as it is printed.
 #[derive(Debug)]
 pub struct GateEnd {
@@ -42,7 +68,7 @@ pub struct GateEnd {
     pub lines: String,
 }
 
-pub fn run(args: &CiGateArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+pub fn run(args: &GateRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
     match gate(args, watch) {
         Err(error) => {
             let lines = annotate::line(Level::Error, &error.to_string());
@@ -53,7 +79,7 @@ pub fn run(args: &CiGateArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowE
     }
 }
 
-fn gate(args: &CiGateArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+fn gate(args: &GateRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
     let job = Job::new(args)?;
     let ruling = job.decide()?;
     holdpoint_store::write_json(&job.artifacts.join(DECISION), &ruling)?;
@@ -89,7 +115,7 @@ fn gate(args: &CiGateArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowErro
 
 /// The job and its folders.
 struct Job<'a> {
-    args: &'a CiGateArgs,
+    args: &'a GateRequest,
     here: PathBuf,
     artifacts: PathBuf,
     scratch: Scratch,
@@ -116,7 +142,7 @@ impl Measured {
 }
 
 impl<'a> Job<'a> {
-    fn new(args: &'a CiGateArgs) -> Result<Self, FlowError> {
+    fn new(args: &'a GateRequest) -> Result<Self, FlowError> {
         let here = std::env::current_dir()
             .and_then(|here| here.canonicalize())
             .map_err(|error| FlowError::Internal(format!("the current folder cannot be read: {error}")))?;
@@ -148,17 +174,12 @@ impl<'a> Job<'a> {
     }
 
     fn decide(&self) -> Result<Ruling, FlowError> {
-        let given = &self.args.decided;
-        if let (Some(head), Some(base)) = (&given.head, &given.base) {
+        if let Some(PriorRuling { mode, head, base }) = &self.args.decided {
             let sha = |flag: &str, text: &str| {
                 Sha::new(text)
                     .ok_or_else(|| FlowError::Input(format!("{flag}: a full commit hash is wanted")))
             };
-            let mode = match given.mode {
-                Some(ModeName::Baseline) => Mode::Baseline,
-                Some(ModeName::Against) | None => Mode::Against,
-            };
-            return Ok(Ruling::handed_on(mode, sha("--head", head)?, sha("--base", base)?));
+            return Ok(Ruling::handed_on(*mode, sha("--head", head)?, sha("--base", base)?));
         }
         let hosted = !self.args.gpu;
         let ruling = event::decide(&self.args.event, &Asked { hosted, ..Asked::default() })?;
@@ -268,7 +289,7 @@ impl<'a> Job<'a> {
         watch: &dyn Watch,
     ) -> Result<Measured, FlowError> {
         let folder = Path::new(&self.args.suite).parent().unwrap_or(Path::new(""));
-        let in_checkout = |checkout: &Path| MeasureArgs {
+        let in_checkout = |checkout: &Path| MeasureRequest {
             suite: suite.path.clone(),
             workdir: checkout.join(folder),
             settings: self.base().join(SETTINGS),

@@ -1,18 +1,34 @@
 //! `holdpoint ci guard`: may this run touch the GPU?
 
 use super::CiResult;
-use super::event::{self, Asked, variable};
+use super::event::{self, Asked, EventRequest, variable};
 use super::history::History;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::GuardArgs;
 use holdpoint_model::ExitCode;
 use holdpoint_store::Scratch;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-pub fn run(args: &GuardArgs) -> Result<Done<CiResult>, FlowError> {
+/// An event to decide about.
+#[derive(Clone, Debug)]
+pub struct GuardRequest {
+    pub event: EventRequest,
+    /// Of a comment: its pull request, and its author's permission, as the API has them now.
+    pub pull_request: Option<PathBuf>,
+    pub permission: Option<PathBuf>,
+    /// The runner is the forge's.
+    pub hosted: bool,
+    /// A clone with head and base, to list the changed files.
+    pub repository: Option<PathBuf>,
+    /// A file of the repository, whose `[gate] paths` at the base say which changes are measured.
+    pub suite: Option<String>,
+    /// Where the outputs are appended; where the environment says, if absent.
+    pub output: Option<PathBuf>,
+}
+
+pub fn run(args: &GuardRequest) -> Result<Done<CiResult>, FlowError> {
     // A workflow names them for every event, and asks for them where it is a comment.
     let is_there = |path: &&Path| path.exists();
     let asked = Asked {

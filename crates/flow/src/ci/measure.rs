@@ -3,133 +3,129 @@
 
 use super::CiResult;
 use crate::ab::sides::{self, Base, Head, Planned};
+use crate::attest::{self, AttestationRequest};
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::gate::{Gated, StoredGate};
-use crate::options::{
-    AttestArgs, AttestCommand, AttestCreateArgs, BaselineDir, DecideArgs, GateArgs, HistoryArg, MeasureArgs,
-    PolicyArgs, ProfileOn, ReleaseArgs, SealArgs, SuiteArg, TargetName, WaiversArg,
-};
+use crate::gate::{BaselineQuestion, Gated, StoredGate};
+use crate::request::{EvidenceFiles, HistoryChoice, ProfileOn, SidesRequest, SuiteChoice};
 use crate::support::artifacts;
 use crate::support::rules::Rules;
-use crate::support::suites;
-use crate::{Watch, ab, attest, run};
+use crate::support::suites::{self, LoadedSuite};
+use crate::{Watch, ab, run};
 use holdpoint_measure::builds::Builds;
 use holdpoint_model::ExitCode;
+use holdpoint_model::attest::RuntimeTarget;
 use std::path::{Path, PathBuf};
 
+/// A revision to be measured: paths are absolute, and the current folder is the checkout.
+#[derive(Clone, Debug)]
+pub struct MeasureRequest {
+    /// The suite, as it is at the base.
+    pub suite: PathBuf,
+    /// The folder of the checkout that paths in the suite are relative to.
+    pub workdir: PathBuf,
+    /// The folder `.holdpoint` of the base.
+    pub settings: PathBuf,
+    pub artifacts: PathBuf,
+    /// The commit that is measured.
+    pub head: String,
+    /// The commit that it is compared with, side by side; a stored baseline if absent.
+    pub against: Option<String>,
+    pub gpu: bool,
+    pub trend: bool,
+}
+
 /// Measures, judges, and leaves the evidence with a draft of the release attestation.
-pub fn run(args: &MeasureArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
-    let judged = match &args.against {
-        Some(revision) => against(args, revision, watch),
-        None => with_baseline(args, watch),
+pub fn run(request: &MeasureRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+    let judged = match &request.against {
+        Some(revision) => against(request, revision, watch),
+        None => with_baseline(request, watch),
     };
-    draft(args, watch);
+    draft(request, watch);
     judged.map(|done| done.map(|gated| CiResult::Gated(Box::new(gated))))
 }
 
-fn suite_arg(args: &MeasureArgs) -> SuiteArg {
-    SuiteArg {
-        suite: args.suite.to_string_lossy().into_owned(),
+fn suite_choice(request: &MeasureRequest) -> SuiteChoice {
+    SuiteChoice {
+        name: request.suite.to_string_lossy().into_owned(),
         device: None,
-        workdir: Some(args.workdir.clone()),
+        workdir: Some(request.workdir.clone()),
     }
 }
 
-/// Slowdowns that the base answers for.
-fn waivers(args: &MeasureArgs) -> WaiversArg {
-    WaiversArg { waivers: Some(args.settings.join("waivers.toml")).filter(|path| path.is_file()) }
+/// The evidence, and the files that the base answers for.
+fn evidence_files(request: &MeasureRequest) -> EvidenceFiles {
+    EvidenceFiles {
+        artifacts: request.artifacts.clone(),
+        calibration_dir: request.settings.join("calibration"),
+        waivers: Some(request.settings.join("waivers.toml")).filter(|path| path.is_file()),
+        profile_on: ProfileOn::Never,
+        history: HistoryChoice::None,
+        seal_key: None,
+    }
 }
 
 /// Compares with a revision, both alive at the same time.
-fn against(args: &MeasureArgs, revision: &str, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-    let _lock = artifacts::lock(&args.artifacts, watch)?;
-    let suite = Box::new(sides::revision_suite(&suite_arg(args))?);
-    let files = gate_args(args).files();
+fn against(request: &MeasureRequest, revision: &str, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+    let _lock = artifacts::lock(&request.artifacts, watch)?;
+    let suite = Box::new(sides::revision_suite(&suite_choice(request))?);
+    let files = evidence_files(request);
     let rules = Rules::read(&files, &suite)?;
-    let head = Head::Rev(args.head.clone());
+    let head = Head::Rev(request.head.clone());
     let planned = Planned::Revisions { suite, base: Base::named(revision), head };
-    let done = ab::decide(planned, &rules, &DecideArgs::default(), None, &files, watch)?;
+    let done = ab::decide(planned, &rules, &SidesRequest::default(), &files, watch)?;
     Ok(done.map(Gated::decided))
 }
 
 /// Builds the checkout and compares it with the baseline that the base has for this machine.
-fn with_baseline(args: &MeasureArgs, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-    let gate_args = gate_args(args);
-    let _lock = artifacts::lock(&args.artifacts, watch)?;
-    let suite = suites::load(&gate_args.suite)?;
-    let rules = Rules::read(&gate_args.files(), &suite)?;
+fn with_baseline(request: &MeasureRequest, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+    let _lock = artifacts::lock(&request.artifacts, watch)?;
+    let loaded = LoadedSuite::read(&suite_choice(request))?;
+    let (files, suite) = (evidence_files(request), loaded.as_run.clone());
+    let rules = Rules::read(&files, &suite)?;
+    let question = BaselineQuestion {
+        require_baseline: true,
+        ..BaselineQuestion::new(request.settings.join("baselines"))
+    };
     // A file that the suite names lies in the checkout, where the change could have written it.
-    let gate = StoredGate::read(&gate_args, suite.clone(), None, &rules)?;
+    let gate = StoredGate::read(loaded, question, None, &files, &rules)?;
     if suite.build.is_some() {
         watch.progress("building");
         let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
         builds.build_in_place(suite.build.as_ref())?;
     }
     let done = gate.run(watch)?;
-    let report = args.artifacts.join(artifacts::REPORT);
+    let report = request.artifacts.join(artifacts::REPORT);
     if matches!(done.end, Ok(ExitCode::Inconclusive)) && !report.exists() {
         // Nothing to compare with: the numbers are kept all the same.
-        let suite = suites::with_benches(suites::in_own_process(suite, &gate_args.suite)?)?;
+        let suite = suites::with_benches(suite)?;
         holdpoint_store::write_json(&report, &run::measure(&suite, watch))?;
     }
     Ok(done)
 }
 
-/// The settings of the base, as flags of a gate.
-fn gate_args(args: &MeasureArgs) -> GateArgs {
-    GateArgs {
-        last_good: None,
-        suite: suite_arg(args),
-        against: None,
-        dirty: false,
-        resume: false,
-        baseline: None,
-        baseline_dir: BaselineDir { baseline_dir: args.settings.join("baselines") },
-        policy: PolicyArgs::default(),
-        decide: DecideArgs::default(),
-        waivers: waivers(args),
-        calibration_dir: args.settings.join("calibration"),
-        artifacts: args.artifacts.clone(),
-        profile_on: ProfileOn::Never,
-        require_baseline: true,
-        confirm: None,
-        runs: None,
-        history: HistoryArg::none(),
-        seal: SealArgs::default(),
-    }
-}
-
 /// A draft of the release evidence: what it lacks is seen when a release is made of it.
-fn draft(args: &MeasureArgs, watch: &dyn Watch) {
-    let (target, gate) = match args.gpu {
-        true => (TargetName::Triton, "gpu_perf_regression"),
-        false => (TargetName::Cpu, "cpu_perf_regression"),
+fn draft(request: &MeasureRequest, watch: &dyn Watch) {
+    let (target, gate) = match request.gpu {
+        true => (RuntimeTarget::Triton, "gpu_perf_regression"),
+        false => (RuntimeTarget::Cpu, "cpu_perf_regression"),
     };
-    let name = match (args.gpu, args.trend) {
+    let name = match (request.gpu, request.trend) {
         (false, false) => "release_attestation_ci",
         (true, false) => "release_attestation_gpu_ci",
         (false, true) => "release_attestation_cpu_weekly",
         (true, true) => "release_attestation_gpu_weekly",
     };
     // Not every worker says that its times are a device's.
-    let is_judged = args.artifacts.join(artifacts::COMPARISON).is_file();
-    let create = AttestCreateArgs {
-        artifacts: args.artifacts.clone(),
-        release_tag: None,
-        commit_sha: Some(args.head.clone()),
-        release_owner: None,
+    let is_judged = request.artifacts.join(artifacts::COMPARISON).is_file();
+    let draft = AttestationRequest {
+        commit_sha: Some(request.head.clone()),
         runtime_target: target,
-        ci_run_url: None,
-        artifact_path: Vec::new(),
         gate_evidence: is_judged.then(|| format!("{gate}={}", artifacts::COMPARISON)).into_iter().collect(),
-        without: Vec::new(),
-        output_json: Some(args.artifacts.join("release").join(format!("{name}.json"))),
-        output_md: None,
-        release_file: Vec::new(),
-        release: ReleaseArgs { policy: None, release_dir: PathBuf::from(".") },
+        output_json: Some(request.artifacts.join("release").join(format!("{name}.json"))),
+        ..AttestationRequest::new(request.artifacts.clone())
     };
-    if let Err(error) = attest::run(&AttestArgs { command: AttestCommand::Create(create) }) {
+    if let Err(error) = attest::create(&draft) {
         watch.note(&format!("no draft of the release evidence: {error}"));
     }
 }

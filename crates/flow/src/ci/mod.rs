@@ -14,16 +14,37 @@ mod notify;
 mod promote;
 mod report;
 
-pub use gate::GateEnd;
+pub use event::EventRequest;
+pub use gate::{GateEnd, GateRequest, PriorRuling};
+pub use guard::GuardRequest;
+pub use holdpoint_ci::guard::Mode;
 use holdpoint_ci::guard::Ruling;
-pub use init::Files;
+pub use holdpoint_ci::workflows::Forge;
+pub use init::{Files, WorkflowsRequest};
+pub use measure::MeasureRequest;
+pub use notify::NotifyRequest;
+pub use promote::ProposalRequest;
+pub use report::ReportRequest;
 
 use crate::Watch;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
 use crate::gate::Gated;
-use crate::options::{CiArgs, CiCommand};
 use holdpoint_model::ExitCode;
+
+/// What a pipeline asks for.
+#[derive(Clone, Debug)]
+pub enum CiRequest {
+    Init(WorkflowsRequest),
+    Gate(GateRequest),
+    Report(ReportRequest),
+    Guard(GuardRequest),
+    Promote(ProposalRequest),
+    Notify(NotifyRequest),
+    Measure(MeasureRequest),
+    /// What measured code may not write to is mounted; the plan is read from stdin.
+    Wall,
+}
 
 /// The result of a subcommand.
 #[derive(Debug)]
@@ -38,16 +59,16 @@ pub enum CiResult {
     Nothing,
 }
 
-pub fn run(args: &CiArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
-    match &args.command {
-        CiCommand::Init(args) => init::run(args),
-        CiCommand::Gate(args) => gate::run(args, watch),
-        CiCommand::Report(args) => report::run(args, watch),
-        CiCommand::Guard(args) => guard::run(args),
-        CiCommand::Promote(args) => promote::run(args, watch),
-        CiCommand::Notify(args) => notify::run(args),
-        CiCommand::Measure(args) => measure::run(args, watch),
-        CiCommand::Wall => {
+pub fn run(request: &CiRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+    match request {
+        CiRequest::Init(args) => init::run(args),
+        CiRequest::Gate(args) => gate::run(args, watch),
+        CiRequest::Report(args) => report::run(args, watch),
+        CiRequest::Guard(args) => guard::run(args),
+        CiRequest::Promote(args) => promote::run(args, watch),
+        CiRequest::Notify(args) => notify::run(args),
+        CiRequest::Measure(args) => measure::run(args, watch),
+        CiRequest::Wall => {
             let code = ExitCode::from_number(isolate::run_wall()?).unwrap_or(ExitCode::Internal);
             Ok(Done::new(CiResult::Nothing, code))
         }

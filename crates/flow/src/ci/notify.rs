@@ -4,7 +4,6 @@ use super::CiResult;
 use super::{own_url, variable};
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::NotifyArgs;
 use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, Found};
 use holdpoint_ci::guard::plain;
 use holdpoint_ci::notify::{self, Delivery, Environment, Message as Notification, NotifyError, Outcome};
@@ -20,31 +19,43 @@ use std::sync::Arc;
 /// Folders of one run's gates at most.
 const GATES_MAX: usize = 16;
 
-pub fn run(args: &NotifyArgs) -> Result<Done<CiResult>, FlowError> {
-    let config = NotifyConfig::parse(&holdpoint_store::read_text(&args.config)?)
-        .map_err(|error| FlowError::File { path: args.config.clone(), what: error.to_string() })?;
-    let notices = match &args.conclusion {
-        None => vec![notice_of(&args.artifacts, &Found::read(&args.artifacts))?],
-        Some(conclusion) => of_run(args, conclusion)?,
+/// A gate's evidence, and who is to be notified of it.
+#[derive(Clone, Debug)]
+pub struct NotifyRequest {
+    pub artifacts: PathBuf,
+    /// The conclusion of the run that wrote the folder, or a folder per gate.
+    pub conclusion: Option<String>,
+    /// The file with the recipients.
+    pub config: PathBuf,
+    /// Prints what would be sent.
+    pub dry_run: bool,
+}
+
+pub fn run(request: &NotifyRequest) -> Result<Done<CiResult>, FlowError> {
+    let config = NotifyConfig::parse(&holdpoint_store::read_text(&request.config)?)
+        .map_err(|error| FlowError::File { path: request.config.clone(), what: error.to_string() })?;
+    let notices = match &request.conclusion {
+        None => vec![notice_of(&request.artifacts, &Found::read(&request.artifacts))?],
+        Some(conclusion) => of_run(request, conclusion)?,
     };
     let world =
         Environment { variable: &variable, pause: Arc::new(std::thread::sleep), limit: notify::LIMIT };
-    let tell = if args.dry_run { notify::rehearse } else { notify::notify };
+    let tell = if request.dry_run { notify::rehearse } else { notify::notify };
     let (mut texts, mut documents, mut ended) = (String::new(), Vec::new(), Ok(ExitCode::Ok));
     for Told { notice: document, problem } in &notices {
         let (subject, plain, slack) =
             (notice::subject(document), notice::plain(document), notice::slack(document));
         let notification = Notification { notice: document, subject: &subject, plain: &plain, slack: &slack };
         let outcomes = tell(&config, notification, &world);
-        let words = Words { is_dry: args.dry_run, document, text: &format!("{subject}\n\n{plain}") };
+        let words = Words { is_dry: request.dry_run, document, text: &format!("{subject}\n\n{plain}") };
         texts += &words.human(&outcomes);
         documents.push(words.json(&outcomes));
         ended = ended.and(end(&outcomes)).and_then(|ended| match problem {
-            Some(problem) => Err(FlowError::File { path: args.artifacts.clone(), what: problem.clone() }),
+            Some(problem) => Err(FlowError::File { path: request.artifacts.clone(), what: problem.clone() }),
             None => Ok(ended),
         });
     }
-    let json = if args.conclusion.is_none() { documents.remove(0) } else { json!(documents) };
+    let json = if request.conclusion.is_none() { documents.remove(0) } else { json!(documents) };
     let message = Message { json, text: texts };
     Ok(Done { document: CiResult::Message(message), notes: Vec::new(), end: ended })
 }
@@ -56,14 +67,14 @@ struct Told {
 }
 
 /// Notices of a run's gates: those that passed are left out, and a run that left nothing has one.
-fn of_run(args: &NotifyArgs, conclusion: &str) -> Result<Vec<Told>, FlowError> {
+fn of_run(request: &NotifyRequest, conclusion: &str) -> Result<Vec<Told>, FlowError> {
     let has_evidence =
         |dir: &Path| [EXIT_CODE, COMPARISON, AB].iter().any(|name| dir.join(name).symlink_metadata().is_ok());
-    let folders: Vec<PathBuf> = if has_evidence(&args.artifacts) {
-        vec![args.artifacts.clone()]
+    let folders: Vec<PathBuf> = if has_evidence(&request.artifacts) {
+        vec![request.artifacts.clone()]
     } else {
-        let names = holdpoint_store::list_names(&args.artifacts)?;
-        let folders = names.iter().take(GATES_MAX).map(|name| args.artifacts.join(name));
+        let names = holdpoint_store::list_names(&request.artifacts)?;
+        let folders = names.iter().take(GATES_MAX).map(|name| request.artifacts.join(name));
         folders.filter(|folder| has_evidence(folder)).collect()
     };
     let mut told = Vec::new();

@@ -7,9 +7,10 @@ use super::event::variable;
 use super::gate::DECISION;
 use super::history::History;
 use super::{CiResult, own_url};
+use crate::baseline::FOLDER_DEFAULT as BASELINES;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::{BaselineDir, CiPromoteArgs, PromoteArgs};
+use crate::promote::PromoteRequest;
 use crate::support::artifacts::{Found, REPORT};
 use crate::{Watch, promote, support};
 use holdpoint_ci::github::Client;
@@ -20,14 +21,22 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const BASELINES: &str = ".holdpoint/baselines";
 /// Bytes of old and new values in a proposal: a comment of GitHub's takes 65 536 characters.
 const SHOWN_BYTES_MAX: usize = 40_000;
 /// The variables with the token that pushes.
 const GITHUB_TOKEN: &str = "GITHUB_TOKEN";
 const GITLAB_TOKEN: &str = "HOLDPOINT_PUSH_TOKEN";
 
-pub fn run(args: &CiPromoteArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+/// A run to be proposed as the new baseline.
+#[derive(Clone, Debug)]
+pub struct ProposalRequest {
+    /// The folder with the gate's evidence.
+    pub artifacts: PathBuf,
+    /// The branch of the proposal.
+    pub branch: String,
+}
+
+pub fn run(args: &ProposalRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
     let said = match worth(args)? {
         Err(why) => format!("not proposed: {why}"),
         Ok(head) => propose(args, &head, watch)?,
@@ -37,7 +46,7 @@ pub fn run(args: &CiPromoteArgs, watch: &dyn Watch) -> Result<Done<CiResult>, Fl
 }
 
 /// Whether the run is one to become the baseline: the commit, or why not.
-fn worth(args: &CiPromoteArgs) -> Result<Result<Sha, String>, FlowError> {
+fn worth(args: &ProposalRequest) -> Result<Result<Sha, String>, FlowError> {
     let found = Found::read(&args.artifacts);
     if let Some(problem) = found.problems.first() {
         return Err(FlowError::File { path: args.artifacts.clone(), what: problem.clone() });
@@ -71,14 +80,14 @@ fn base(artifacts: &Path) -> Option<Sha> {
     Sha::new(value["base_sha"].as_str()?)
 }
 
-fn propose(args: &CiPromoteArgs, head: &Sha, watch: &dyn Watch) -> Result<String, FlowError> {
+fn propose(args: &ProposalRequest, head: &Sha, watch: &dyn Watch) -> Result<String, FlowError> {
     promote::run(
-        &PromoteArgs {
+        &PromoteRequest {
             reports: vec![args.artifacts.join(REPORT)],
             rev: head.to_string(),
             by: None,
             baseline: None,
-            baseline_dir: BaselineDir { baseline_dir: PathBuf::from(BASELINES) },
+            baseline_dir: PathBuf::from(BASELINES),
             new_machine: false,
         },
         watch,

@@ -7,7 +7,6 @@ use super::{own_url, variable};
 use crate::Watch;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::CiReportArgs;
 use crate::support::artifacts::Found;
 use holdpoint_ci::github::{ApiError, Author, Check, Client, Event, Posted, Resolved, Unposted};
 use holdpoint_ci::outcome::{Conclusion, Outcome};
@@ -30,36 +29,69 @@ const PULL_REQUEST: &str = "pull_request";
 /// The event of `/perf SHA`, which knows no commit.
 const ISSUE_COMMENT: &str = "issue_comment";
 
-pub fn run(args: &CiReportArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
-    let mut found = Found::read(&args.artifacts);
-    if !args.artifacts.is_dir() {
-        watch.note(&format!("{}: no such folder: there is no verdict", args.artifacts.display()));
+/// A gate's evidence to be reported.
+#[derive(Clone, Debug)]
+pub struct ReportRequest {
+    pub artifacts: PathBuf,
+    /// The name of this gate's comment.
+    pub key: String,
+    /// Prints the comment and posts nothing.
+    pub dry_run: bool,
+    /// Also appends it to the job's summary.
+    pub summary: bool,
+    /// The check to be set on the commit.
+    pub check: Option<String>,
+    /// The result of the job that measured.
+    pub gate_result: Option<String>,
+    /// The decision of `ci guard`, and its reason.
+    pub decision: Option<String>,
+    pub reason: String,
+    /// The cost of an hour of machine time.
+    pub rate: Option<Rate>,
+    /// The pull request, and the commit that was measured; the event's, if absent.
+    pub pr: Option<u64>,
+    pub sha: Option<String>,
+    /// The login that posts the comment.
+    pub author: Option<String>,
+}
+
+impl ReportRequest {
+    /// The commit that was measured, where it is given: a workflow may hand on nothing.
+    pub fn sha(&self) -> Option<&String> {
+        self.sha.as_ref().filter(|sha| !sha.is_empty())
     }
-    let started = Started::read(args)?;
-    let strays = strays(&found, args, started.as_ref());
+}
+
+pub fn run(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+    let mut found = Found::read(&request.artifacts);
+    if !request.artifacts.is_dir() {
+        watch.note(&format!("{}: no such folder: there is no verdict", request.artifacts.display()));
+    }
+    let started = Started::read(request)?;
+    let strays = strays(&found, request, started.as_ref());
     found.problems.extend(strays);
-    let decision = Decided::read(args);
-    let outcome = args.gate_result.as_ref().map(|result| decision.outcome(result, &found));
+    let decision = Decided::read(request);
+    let outcome = request.gate_result.as_ref().map(|result| decision.outcome(result, &found));
     let is_foreign = is_foreign_pipeline() || started.as_ref().is_some_and(Started::is_foreign);
     let run_url = started.as_ref().and_then(|started| started.run_url.clone());
     let trust = if is_foreign { Trust::Foreign } else { Trust::Own };
-    let body = page(&found, &Page { key: &args.key, rate: args.rate.as_ref(), run_url, trust });
-    if args.summary {
+    let body = page(&found, &Page { key: &request.key, rate: request.rate.as_ref(), run_url, trust });
+    if request.summary {
         append_summary(&body)?;
     }
-    let document = if args.dry_run {
+    let document = if request.dry_run {
         CiResult::Page(body)
     } else {
-        let report = Report { args, started: started.as_ref(), body: &body, outcome: outcome.as_ref() };
+        let report = Report { request, started: started.as_ref(), body: &body, outcome: outcome.as_ref() };
         let mut said = report.publish(decision.is_silent(&found), watch)?;
         said["verdict"] = found.verdict().as_str().into();
         let text = lines(&said, outcome.as_ref());
         CiResult::Message(Message { json: said, text })
     };
     let end = match found.problems.first() {
-        Some(problem) => Err(FlowError::File { path: args.artifacts.clone(), what: problem.clone() }),
+        Some(problem) => Err(FlowError::File { path: request.artifacts.clone(), what: problem.clone() }),
         None => Ok(match &outcome {
-            Some(outcome) if args.decision.is_some() && outcome.conclusion == Conclusion::Failure => {
+            Some(outcome) if request.decision.is_some() && outcome.conclusion == Conclusion::Failure => {
                 ExitCode::Failed
             }
             _ => ExitCode::Ok,
@@ -70,7 +102,7 @@ pub fn run(args: &CiReportArgs, watch: &dyn Watch) -> Result<Done<CiResult>, Flo
 
 /// A report and where it goes.
 struct Report<'a> {
-    args: &'a CiReportArgs,
+    request: &'a ReportRequest,
     started: Option<&'a Started>,
     body: &'a str,
     outcome: Option<&'a Outcome>,
@@ -80,12 +112,12 @@ impl Report<'_> {
     /// Writes the comment and sets the check. A job that decides does so whatever the forge says.
     fn publish(&self, is_silent: bool, watch: &dyn Watch) -> Result<Value, FlowError> {
         let unposted = |why: &str| json!({"posted": null, "said": format!("nothing was posted: {why}")});
-        let or_note = |error: FlowError| match &self.args.decision {
+        let or_note = |error: FlowError| match &self.request.decision {
             Some(_) => Ok(unposted(&error.to_string())),
             None => Err(error),
         };
         let mut said = self.comment(is_silent, watch).or_else(or_note)?;
-        said["check"] = match set_check(self.args, self.started, self.outcome) {
+        said["check"] = match set_check(self.request, self.started, self.outcome) {
             Err(error) => or_note(error)?["said"].clone(),
             Ok(check) => json!(check),
         };
@@ -96,12 +128,12 @@ impl Report<'_> {
         let has_pull_request = self.started.is_some_and(Started::has_pull_request);
         let why = match self.started.and_then(Started::unposted) {
             _ if is_silent => "nothing was measured, so there is nothing to tell".to_owned(),
-            _ if self.args.decision.is_some() && !has_pull_request => {
+            _ if self.request.decision.is_some() && !has_pull_request => {
                 "nothing was posted: this run belongs to no pull request".to_owned()
             }
             Some(why) => format!("nothing was posted: {why}"),
-            None if is_gitlab() => return super::note::post(self.args, self.body),
-            None => return post(self.args, self.started, self.body, watch),
+            None if is_gitlab() => return super::note::post(self.request, self.body),
+            None => return post(self.request, self.started, self.body, watch),
         };
         Ok(json!({"posted": null, "said": why}))
     }
@@ -151,19 +183,21 @@ fn is_gitlab() -> bool {
 
 /// Sets the check of the commit.
 fn set_check(
-    args: &CiReportArgs,
+    request: &ReportRequest,
     started: Option<&Started>,
     outcome: Option<&Outcome>,
 ) -> Result<Option<String>, FlowError> {
-    let (Some(name), Some(outcome), Some(started)) = (&args.check, outcome, started) else { return Ok(None) };
+    let (Some(name), Some(outcome), Some(started)) = (&request.check, outcome, started) else {
+        return Ok(None);
+    };
     // What is refused here may have been allowed, and judged, by a maintainer: that stands.
     if !started.has_pull_request()
         || started.unposted().is_some()
-        || args.decision.as_deref() == Some("refuse")
+        || request.decision.as_deref() == Some("refuse")
     {
         return Ok(None);
     }
-    let Some(sha) = args.sha().cloned().or_else(|| started.head_sha(args.pr)) else { return Ok(None) };
+    let Some(sha) = request.sha().cloned().or_else(|| started.head_sha(request.pr)) else { return Ok(None) };
     let run_url = started.run_url.clone().or_else(own_url);
     let check = Check {
         name,
@@ -185,9 +219,9 @@ fn is_foreign_pipeline() -> bool {
 }
 
 /// Evidence that is not of the commit that was to be measured, or does not say so.
-fn strays(found: &Found, args: &CiReportArgs, started: Option<&Started>) -> Vec<String> {
-    let of_event = started.and_then(|started| started.head_sha(args.pr));
-    let Some(wanted) = args.sha().cloned().or(of_event) else { return Vec::new() };
+fn strays(found: &Found, request: &ReportRequest, started: Option<&Started>) -> Vec<String> {
+    let of_event = started.and_then(|started| started.head_sha(request.pr));
+    let Some(wanted) = request.sha().cloned().or(of_event) else { return Vec::new() };
     // A pull request's job checks out, unless told otherwise, what GitHub would merge.
     let merged = started.filter(|started| started.name == PULL_REQUEST).and_then(|_| variable("GITHUB_SHA"));
     let is_meant = |commit: &str| {
@@ -216,18 +250,18 @@ struct Started {
 
 impl Started {
     /// Absent outside of a job.
-    fn read(args: &CiReportArgs) -> Result<Option<Self>, FlowError> {
+    fn read(request: &ReportRequest) -> Result<Option<Self>, FlowError> {
         let (Some(name), Some(path)) = (variable("GITHUB_EVENT_NAME"), variable("GITHUB_EVENT_PATH")) else {
             return Ok(None);
         };
-        if name == WORKFLOW_RUN && (args.pr.is_some() || args.sha().is_some()) {
+        if name == WORKFLOW_RUN && (request.pr.is_some() || request.sha().is_some()) {
             return Err(FlowError::Input(
                 "--pr and --sha are refused in a workflow_run: the pull request is looked up by the run's commit, so that \
                  nothing a pull request wrote can choose another; leave them out"
                     .to_owned(),
             ));
         }
-        if name == ISSUE_COMMENT && args.sha().is_none() && !args.dry_run {
+        if name == ISSUE_COMMENT && request.sha().is_none() && !request.dry_run {
             return Err(FlowError::Input(
                 "a comment's event does not know which commit was measured; give it with --sha".to_owned(),
             ));
@@ -286,18 +320,18 @@ impl Started {
 
 /// Posts it, and says what became of it.
 fn post(
-    args: &CiReportArgs,
+    request: &ReportRequest,
     started: Option<&Started>,
     body: &str,
     watch: &dyn Watch,
 ) -> Result<Value, FlowError> {
     let client = client()?;
-    let resolved = match (args.pr, started) {
+    let resolved = match (request.pr, started) {
         (Some(number), started) => {
             let of_event = started.and_then(|started| started.head_sha(Some(number)));
-            client.pull(number, args.sha().map(String::as_str).or(of_event.as_deref()))
+            client.pull(number, request.sha().map(String::as_str).or(of_event.as_deref()))
         }
-        (None, Some(started)) => client.resolve(&started.event()?, args.sha().map(String::as_str)),
+        (None, Some(started)) => client.resolve(&started.event()?, request.sha().map(String::as_str)),
         (None, None) => {
             return Err(FlowError::Input(
                 "which pull request? Give --pr N, or run it in a job that has GITHUB_EVENT_NAME and GITHUB_EVENT_PATH; \
@@ -310,12 +344,12 @@ fn post(
         Ok(resolved) => resolved,
         Err(unposted) => return Ok(unsaid(&unposted)),
     };
-    let author = match &args.author {
+    let author = match &request.author {
         Some(login) => Author::Login(login.clone()),
         None => client.author().map_err(of_api)?,
     };
     let (posted, forged_count) =
-        client.post(number, &comment::marker(&args.key), &author, body).map_err(of_api)?;
+        client.post(number, &comment::marker(&request.key), &author, body).map_err(of_api)?;
     if forged_count > 0 {
         watch.note(&format!(
             "comments of others that carry the marker of this one, left alone: {forged_count}"

@@ -1,17 +1,17 @@
 //! `gate --history`: judge a run by the series of its metrics, and ask the sure question only where these leave a doubt.
 
-use super::{Gated, against};
+use super::{GateSides, Gated, against};
 use crate::Watch;
 use crate::ab::sides::{Base, check_of_revision};
 use crate::decided::Decided;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::GateArgs;
+use crate::request::EvidenceFiles;
 use crate::support::artifacts::{self, Writer};
 use crate::support::histories::{self, Measured};
 use crate::support::rules::Rules;
 use crate::support::sealing::Sealing;
-use crate::support::suites;
+use crate::support::suites::{self, LoadedSuite};
 use crate::{compare, run};
 use holdpoint_gate::HasExitCode;
 use holdpoint_gate::history::{judge_history, last_good_of, level_of, needs_second_look};
@@ -21,23 +21,27 @@ use holdpoint_model::{Current, HistoryLevel, Report, Series, SeriesFilter, Suite
 use holdpoint_render::markdown;
 use std::collections::BTreeMap;
 
-pub(super) fn run(
-    args: &GateArgs,
-    as_written: &Suite,
-    location: &Location,
-    rules: &Rules,
-    watch: &dyn Watch,
-) -> Result<Done<Gated>, FlowError> {
-    let suite = &suites::in_own_process(as_written.clone(), &args.suite)?;
-    let file = |name: &str| args.artifacts.join(name);
+/// A gate with a history, all of whose rules have been read.
+pub(super) struct HistoryGate<'a> {
+    pub suite: &'a LoadedSuite,
+    pub location: &'a Location,
+    /// The revision to compare with where the history leaves a doubt; the newest that passed, if absent.
+    pub last_good: Option<&'a str>,
+    pub sides: &'a GateSides,
+    pub files: &'a EvidenceFiles,
+    pub rules: &'a Rules,
+}
+
+pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+    let HistoryGate { suite: LoadedSuite { as_written, as_run: suite, .. }, location, rules, .. } = *gate;
+    let file = |name: &str| gate.files.artifacts.join(name);
     let mut sealing = Sealing::new(rules.key.clone(), &file(artifacts::REPORT));
     // Read before measuring: a history that cannot be read should not cost a run, and what is measured has no say in it. The
     // first run begins one.
     let known = read_series(histories::open(location, Access::Create, watch)?.as_mut(), suite)?;
-    let measured = suites::with_benches(suite.clone())?;
-    suites::check_gated(&[&measured])?;
+    let measured = suites::with_workloads(suite.clone())?;
     holdpoint_store::check_writable(&file(artifacts::REPORT))?;
-    artifacts::clear(&args.artifacts, Writer::Gate)?;
+    artifacts::clear(&gate.files.artifacts, Writer::Gate)?;
     let report = run::measure(&measured, watch);
     sealing.write_json(&file(artifacts::REPORT), &report)?;
     let series = series_of(&known, &report)?;
@@ -52,10 +56,10 @@ pub(super) fn run(
     let [report] = reports;
     let unsealed = sealing.seal(&run::origins("gate", &measured, &report))?;
     if needs_second_look(&judgement)
-        && let Some(revision) = last_good(args, suite, &known, &report)
+        && let Some(revision) = last_good(gate, &known, &report)
     {
         watch.progress(&format!("in doubt by its history; comparing side by side with {revision}"));
-        let sides = || against(args, suite.clone(), Base::named(&revision), rules, watch);
+        let sides = || against(suite.clone(), Base::named(&revision), gate.sides, gate.files, rules, watch);
         match check_of_revision(as_written).and_then(|()| sides()) {
             Ok(done) => {
                 let note =
@@ -68,7 +72,7 @@ pub(super) fn run(
             Err(error) => return Err(error),
         }
     }
-    let note = format!("evidence: {}{unsealed}", args.artifacts.display());
+    let note = format!("evidence: {}{unsealed}", gate.files.artifacts.display());
     let exit = judgement.exit_code();
     let decided = Decided { judgement, sides: None, report: Some(report) };
     Ok(Done::new(Gated::decided(decided), exit).with_note(note))
@@ -106,15 +110,11 @@ fn levels(series: &BTreeMap<String, &Series>) -> BTreeMap<String, HistoryLevel> 
 }
 
 /// The revision to compare with: the one that is named, or the last good one, where revisions can be built.
-fn last_good(
-    args: &GateArgs,
-    suite: &Suite,
-    known: &BTreeMap<String, Series>,
-    report: &Report,
-) -> Option<String> {
-    if let Some(revision) = &args.last_good {
-        return Some(revision.clone());
+fn last_good(gate: &HistoryGate<'_>, known: &BTreeMap<String, Series>, report: &Report) -> Option<String> {
+    if let Some(revision) = gate.last_good {
+        return Some(revision.to_owned());
     }
+    let suite = &gate.suite.as_run;
     if suite.build.is_none() && suite.harness.is_none() {
         return None;
     }

@@ -1,9 +1,11 @@
 //! The choice of what a gate compares with: a revision side by side, a history or a stored baseline. A weaker comparison never
 //! takes the place of one that was asked for, or of one that is only out of reach here.
 
+use super::{BaselineQuestion, GateQuestion, GateSides};
 use crate::ab::sides::{Base, check_of_revision};
+use crate::baseline::FOLDER_DEFAULT;
 use crate::error::FlowError;
-use crate::options::{GateArgs, PolicyArgs};
+use crate::request::PolicyChoice;
 use holdpoint_history::Location;
 use holdpoint_measure::builds::{BuildError, Builds, command_words};
 use holdpoint_model::Suite;
@@ -11,46 +13,51 @@ use holdpoint_model::suite::GateSettings;
 use holdpoint_process::git;
 use std::path::Path;
 
-/// The question that a gate asks: against a revision, a baseline or a history.
-pub(super) enum Question {
-    Revision(Base),
-    History(Location),
-    Baseline,
+/// What a gate compares with, for this suite in this repository.
+pub(super) enum Comparand<'a> {
+    Revision(Base, &'a GateSides),
+    History { location: &'a Location, last_good: Option<&'a str>, sides: &'a GateSides },
+    Baseline(BaselineQuestion),
 }
 
-/// Chooses by the flags, then by the suite, then by what there is to build in the repository around a folder.
-pub(super) fn choose(args: &GateArgs, suite: &Suite, here: &Path) -> Result<Question, FlowError> {
-    let (of_baseline, of_sides) = (args.flag_of_baseline(), args.flag_of_sides());
-    let is_stray = |flag: &str, why: &str| Err(FlowError::Input(format!("{flag} is for a gate {why}")));
-    if let Some(revision) = &args.against {
-        PolicyArgs::check_for_sides(args.policy.policy)?;
-        if let Some(flag) = of_baseline {
-            return is_stray(flag, "with a stored baseline, without --against");
+/// Chooses by the question, then by the suite, then by what there is to build in the repository around a folder.
+pub(super) fn choose<'a>(
+    question: &'a GateQuestion,
+    suite: &Suite,
+    here: &Path,
+) -> Result<Comparand<'a>, FlowError> {
+    let (sides, sides_flag) = match question {
+        GateQuestion::Against { revision, sides } => {
+            check_of_revision(suite)?;
+            return Ok(Comparand::Revision(Base::named(revision), sides));
         }
-        check_of_revision(suite)?;
-        return Ok(Question::Revision(Base::named(revision)));
-    }
-    if let (Some(place), None) = (&args.history.history, &args.baseline) {
-        if let Some(flag) = of_baseline {
-            return is_stray(flag, "with a stored baseline, without --history");
+        GateQuestion::History { location, last_good, sides } => {
+            return Ok(Comparand::History { location, last_good: last_good.as_deref(), sides });
         }
-        return Ok(Question::History(Location::parse(place)));
+        GateQuestion::Baseline(question) => return Ok(Comparand::Baseline(question.clone())),
+        GateQuestion::Default { sides, sides_flag } => (sides, sides_flag),
+    };
+    let key = key_of_baseline(&suite.gate);
+    if key.is_none() && is_of_repository(suite, here)? {
+        return Ok(Comparand::Revision(find_base(here)?, sides));
     }
-    match (of_baseline.or_else(|| key_of_baseline(&suite.gate)), of_sides) {
-        (Some(asks), Some(flag)) => {
-            return is_stray(flag, &format!("side by side, {asks} for one with a stored baseline"));
-        }
-        (Some(_), None) => return Ok(Question::Baseline),
-        (None, _) => {}
+    match (key, sides_flag) {
+        (_, None) => Ok(Comparand::Baseline(without_sides(sides))),
+        (Some(key), Some(flag)) => Err(FlowError::Input(format!(
+            "{flag} is for a gate side by side, {key} for one with a stored baseline"
+        ))),
+        (None, Some(flag)) => Err(FlowError::Input(format!(
+            "{flag} is for a gate side by side; nothing here can be built to compare: give --against REV"
+        ))),
     }
-    if is_of_repository(suite, here)? {
-        return Ok(Question::Revision(find_base(here)?));
-    }
-    match of_sides {
-        Some(flag) => {
-            is_stray(flag, "side by side; nothing here can be built to compare: give --against REV")
-        }
-        None => Ok(Question::Baseline),
+}
+
+/// The same question to the stored baseline.
+fn without_sides(sides: &GateSides) -> BaselineQuestion {
+    BaselineQuestion {
+        policy: PolicyChoice { policy: sides.how.policy, ..PolicyChoice::default() },
+        tolerance: sides.how.decision.question.tolerance,
+        ..BaselineQuestion::new(FOLDER_DEFAULT.into())
     }
 }
 

@@ -1,15 +1,16 @@
 //! `gate` with a stored baseline: measure, compare, look again at what is slower; the first gate on a machine records one.
 
-use super::Gated;
+use super::{BaselineQuestion, CONFIRM_DEFAULT, Gated};
+use crate::baseline::RUNS_DEFAULT;
 use crate::decided::Decided;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{CONFIRM_DEFAULT, GateArgs, ProfileOn, RUNS_DEFAULT};
+use crate::request::{EvidenceFiles, ProfileOn};
 use crate::support::artifacts::{self, Writer};
 use crate::support::histories::{self, Measured};
 use crate::support::rules::Rules;
 use crate::support::sealing::Sealing;
-use crate::support::suites;
+use crate::support::suites::{self, LoadedSuite};
 use crate::{Watch, ab, baseline, compare, profile, run};
 use holdpoint_gate::{HasExitCode, Judgement, Policy, confirm, judge_run, set_tolerances};
 use holdpoint_model::{Baseline, Current, ExitCode, Report, Suite};
@@ -18,11 +19,10 @@ use std::path::{Path, PathBuf};
 
 /// A gate with a stored baseline, all of whose rules have been read; no code of the change has run.
 pub struct StoredGate<'a> {
-    args: &'a GateArgs,
+    question: BaselineQuestion,
+    files: &'a EvidenceFiles,
     rules: &'a Rules,
-    as_written: Suite,
-    /// The same with its own ops on a device in a process of their own; later with all workloads.
-    suite: Suite,
+    suite: LoadedSuite,
     policy: Policy,
     path: PathBuf,
     /// Absent where it is still to be recorded.
@@ -31,55 +31,57 @@ pub struct StoredGate<'a> {
 }
 
 impl<'a> StoredGate<'a> {
-    /// Reads the baseline that the flag names, or else the suite, or else this machine's own.
+    /// Reads the baseline that the question names, or else the suite, or else this machine's own.
     pub fn read(
-        args: &'a GateArgs,
-        as_written: Suite,
+        suite: LoadedSuite,
+        question: BaselineQuestion,
         of_suite: Option<PathBuf>,
+        files: &'a EvidenceFiles,
         rules: &'a Rules,
     ) -> Result<Self, FlowError> {
-        let suite = suites::in_own_process(as_written.clone(), &args.suite)?;
-        let policy = compare::baseline_policy(&args.policy, &suite.gate)?;
-        let usual = of_suite.unwrap_or_else(|| baseline::this_machines(&suite, &args.baseline_dir));
-        let is_new = args.baseline.is_none() && !usual.exists();
-        let path = args.baseline.clone().unwrap_or(usual);
-        let mut sealing = Sealing::new(rules.key.clone(), &args.artifacts.join(artifacts::REPORT));
+        let gate = &suite.as_run.gate;
+        let policy = compare::baseline_policy(&question.policy, gate)?;
+        let usual =
+            of_suite.unwrap_or_else(|| baseline::this_machines(&suite.as_run, &question.baseline_dir));
+        let is_new = question.baseline.is_none() && !usual.exists();
+        let path = question.baseline.clone().unwrap_or(usual);
+        let mut sealing = Sealing::new(rules.key.clone(), &files.artifacts.join(artifacts::REPORT));
         let baseline = if is_new {
             None
         } else {
             let baseline = holdpoint_store::read_baseline(&path)?;
             sealing.build_on(&path)?;
-            Some(set_tolerances(baseline, args.decide.question.tolerance, &suite.gate, policy))
+            Some(set_tolerances(baseline, question.tolerance, gate, policy))
         };
-        Ok(Self { args, rules, as_written, suite, policy, path, baseline, sealing })
+        Ok(Self { question, files, rules, suite, policy, path, baseline, sealing })
     }
 
     /// Asks the suite's programs for its workloads, measures them and decides.
     pub fn run(mut self, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-        self.suite = suites::with_benches(self.suite)?;
-        suites::check_gated(&[&self.suite])?;
+        self.suite.as_run = suites::with_workloads(self.suite.as_run)?;
         if let Some(baseline) = self.baseline.take() {
             return self.decide(&baseline, watch);
         }
-        tell_others(&self.args.baseline_dir.baseline_dir, &self.suite, watch);
-        if self.args.require_baseline {
-            artifacts::clear(&self.args.artifacts, Writer::Gate)?;
-            let note = format!("inconclusive: no baseline for suite {:?} on this machine", self.suite.name);
+        tell_others(&self.question.baseline_dir, &self.suite.as_run, watch);
+        if self.question.require_baseline {
+            artifacts::clear(&self.files.artifacts, Writer::Gate)?;
+            let note =
+                format!("inconclusive: no baseline for suite {:?} on this machine", self.suite.as_run.name);
             return Ok(Done::new(Gated::NoBaseline, ExitCode::Inconclusive).with_note(note));
         }
         self.record(watch)
     }
 
     fn decide(mut self, baseline: &Baseline, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-        let args = self.args;
-        let confirm = args.confirm.or(self.suite.gate.confirm).unwrap_or(CONFIRM_DEFAULT);
+        let files = self.files;
+        let confirm = self.question.confirm.or(self.suite.as_run.gate.confirm).unwrap_or(CONFIRM_DEFAULT);
         holdpoint_store::check_writable(&self.file(artifacts::REPORT))?;
-        artifacts::clear(&args.artifacts, Writer::Gate)?;
-        let report = run::measure(&self.suite, watch);
-        self.sealing.write_json(&args.artifacts.join(artifacts::REPORT), &report)?;
-        let (policy, waivers) = (self.policy, &self.rules.waivers);
+        artifacts::clear(&files.artifacts, Writer::Gate)?;
+        let report = run::measure(&self.suite.as_run, watch);
+        self.sealing.write_json(&files.artifacts.join(artifacts::REPORT), &report)?;
+        let (policy, allow, waivers) = (self.policy, self.question.policy.allow, &self.rules.waivers);
         let decide = |current: &Current| {
-            let mut judgement = judge_run(current, baseline, args.policy.allow(), policy);
+            let mut judgement = judge_run(current, baseline, allow, policy);
             waivers.apply(&mut judgement);
             judgement
         };
@@ -99,9 +101,9 @@ impl<'a> StoredGate<'a> {
                 judgement.add_note(format!("the first run was slower than allowed; {how}"));
             }
         }
-        if args.profile_on == ProfileOn::Regression {
-            let regressed = ab::regressed(&judgement);
-            let notes = profile::of_regressed(&regressed, &self.suite, None, &args.artifacts, watch);
+        if files.profile_on == ProfileOn::Regression {
+            let (regressed, suite) = (ab::regressed(&judgement), &self.suite.as_run);
+            let notes = profile::of_regressed(&regressed, suite, None, &files.artifacts, watch);
             notes.into_iter().for_each(|note| judgement.add_note(note));
         }
         let measured = Measured::Runs { reports: &reports, judgement: Some(&judgement) };
@@ -117,8 +119,8 @@ impl<'a> StoredGate<'a> {
         self.sealing.write_json(&comparison, &judgement)?;
         self.sealing.write_json(&trend, &compare::trend(&judgement))?;
         self.sealing.write_text(&page, &markdown::report(&report, Some(&judgement)))?;
-        let unsealed = self.sealing.seal(&run::origins("gate", &self.suite, &report))?;
-        let (path, folder) = (self.path.display(), self.args.artifacts.display());
+        let unsealed = self.sealing.seal(&run::origins("gate", &self.suite.as_run, &report))?;
+        let (path, folder) = (self.path.display(), self.files.artifacts.display());
         let note = format!("baseline: {path}\nevidence: {folder}{unsealed}");
         let exit = judgement.exit_code();
         let decided = Decided { judgement, sides: None, report: Some(report) };
@@ -133,7 +135,7 @@ impl<'a> StoredGate<'a> {
         watch: &dyn Watch,
     ) -> Result<(), FlowError> {
         watch.progress("slower than allowed; looking again");
-        for report in baseline::measure_runs(&self.args.suite, &self.as_written, runs, watch)? {
+        for report in baseline::measure_runs(&self.suite, runs, watch)? {
             let path = self.file(&holdpoint_store::report_name(reports.len() + 1));
             self.sealing.write_json(&path, &report)?;
             reports.push(report);
@@ -143,22 +145,23 @@ impl<'a> StoredGate<'a> {
 
     /// The first gate on a machine: there is nothing to compare with, so this run becomes what to compare with.
     fn record(self, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-        let Self { args, policy, ref suite, ref path, .. } = self;
+        let Self { policy, files, ref question, ref suite, ref path, .. } = self;
+        let name = suite.choice.name.clone();
         holdpoint_store::check_writable(&self.file(artifacts::REPORT))?;
         holdpoint_store::check_writable(path)?;
-        artifacts::clear(&args.artifacts, Writer::Gate)?;
-        let runs = args.runs.or(suite.gate.runs).unwrap_or(RUNS_DEFAULT);
+        artifacts::clear(&files.artifacts, Writer::Gate)?;
+        let runs = question.runs.or(suite.as_run.gate.runs).unwrap_or(RUNS_DEFAULT);
         let noun = if runs == 1 { "run" } else { "runs" };
         watch.note(&format!(
             "no baseline for suite {:?} on this machine yet; recording one from {runs} {noun}",
-            suite.name
+            suite.as_run.name
         ));
-        let mut reports = baseline::measure_runs(&args.suite, &self.as_written, runs, watch)?;
+        let mut reports = baseline::measure_runs(suite, runs, watch)?;
         let measured = Measured::Runs { reports: &reports, judgement: None };
         histories::keep(self.rules.history.as_ref(), &measured, watch);
         let currents: Vec<Current> = reports.iter().map(Current::from).collect();
         let last = reports.pop().ok_or_else(|| FlowError::Internal("no run was made".to_owned()))?;
-        let recorded = baseline::record(&currents, &suite.gate);
+        let recorded = baseline::record(&currents, &suite.as_run.gate);
         let path = path.clone();
         let unsealed = self.keep_report(&last)?;
         let recorded = match recorded {
@@ -176,7 +179,7 @@ impl<'a> StoredGate<'a> {
              next: change something and run \"holdpoint gate --suite {}\" again; it now compares with this baseline.\n\
              Keep the file in version control to share it with machines of the same kind.",
             path.display(),
-            args.suite.suite
+            name
         );
         Ok(Done::new(Gated::Recorded(Box::new(recorded)), exit).with_note(note))
     }
@@ -186,11 +189,11 @@ impl<'a> StoredGate<'a> {
         let (path, page) = (self.file(artifacts::REPORT), self.file(artifacts::REPORT_PAGE));
         self.sealing.write_json(&path, report)?;
         self.sealing.write_text(&page, &markdown::report(report, None))?;
-        self.sealing.seal(&run::origins("gate", &self.suite, report))
+        self.sealing.seal(&run::origins("gate", &self.suite.as_run, report))
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.args.artifacts.join(name)
+        self.files.artifacts.join(name)
     }
 }
 

@@ -1,8 +1,8 @@
 //! `holdpoint history add`: files and folders as runs of a history.
 
+use super::AddRequest;
 use crate::Watch;
 use crate::error::FlowError;
-use crate::options::AddArgs;
 use crate::support::{artifacts, histories, imports, refuse_future};
 use holdpoint_history::{Access, RunRecord, Store};
 use holdpoint_model::{FileError, Kind, Revision, Timestamp, document};
@@ -28,8 +28,8 @@ pub struct Added {
     pub known_count: u64,
 }
 
-pub fn add(args: &AddArgs, watch: &dyn Watch) -> Result<(String, Added), FlowError> {
-    let location = histories::location(&args.store)?;
+pub fn add(args: &AddRequest, watch: &dyn Watch) -> Result<(String, Added), FlowError> {
+    let location = histories::location(args.store.as_ref())?;
     let commit = args.revision.clone();
     let revision = commit.map(|commit| Revision { commit, dirty: false });
     let missing = Missing { revision, at: args.at };

@@ -3,19 +3,19 @@
 mod add;
 pub mod git;
 mod plumbing;
+mod request;
 mod tree;
+
+pub use request::{AcceptRequest, AddRequest, ExportRequest, HistoryForm, HistoryRequest, PruneRequest};
 
 use crate::Watch;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::{
-    AcceptArgs, ExportArgs, HistoryArgs, HistoryCommand, HistoryForm, PruneArgs, SelectArgs, StoreArg,
-};
 use crate::support::{self, histories};
 use holdpoint_history::{Access, Location, Prune, PruneWhat, Store, VERSION};
 use holdpoint_interop::export;
 use holdpoint_measure::clock;
-use holdpoint_model::{Acceptance, ExitCode, Series, SeriesSummary, Timestamp};
+use holdpoint_model::{Acceptance, ExitCode, Series, SeriesFilter, SeriesSummary, Timestamp};
 use serde_json::json;
 use std::path::Path;
 
@@ -33,9 +33,9 @@ pub enum HistoryResult {
     Written,
 }
 
-pub fn run(args: &HistoryArgs, watch: &dyn Watch) -> Result<Done<HistoryResult>, FlowError> {
-    let result = match &args.command {
-        HistoryCommand::Add(args) => {
+pub fn run(request: &HistoryRequest, watch: &dyn Watch) -> Result<Done<HistoryResult>, FlowError> {
+    let result = match request {
+        HistoryRequest::Add(args) => {
             let (place, added) = add::add(args, watch)?;
             message(
                 json!({
@@ -52,17 +52,17 @@ pub fn run(args: &HistoryArgs, watch: &dyn Watch) -> Result<Done<HistoryResult>,
                 ),
             )
         }
-        HistoryCommand::List { store, select } => {
-            HistoryResult::Listed(open(store, watch)?.1.list(&select.filter())?)
+        HistoryRequest::List { store, select } => {
+            HistoryResult::Listed(open(store.as_ref(), watch)?.1.list(select)?)
         }
-        HistoryCommand::Show { store, select, points } => {
-            HistoryResult::Shown { all: read(store, select, watch)?, points: *points }
+        HistoryRequest::Show { store, select, points } => {
+            HistoryResult::Shown { all: read(store.as_ref(), select, watch)?, points: *points }
         }
-        HistoryCommand::Export(args) => export(args, watch)?,
-        HistoryCommand::Prune(args) => prune(args, watch)?,
-        HistoryCommand::Accept(args) => accept(args, watch)?,
-        HistoryCommand::Migrate { store } => {
-            let location = histories::location(store)?;
+        HistoryRequest::Export(args) => export(args, watch)?,
+        HistoryRequest::Prune(args) => prune(args, watch)?,
+        HistoryRequest::Accept(args) => accept(args, watch)?,
+        HistoryRequest::Migrate { store } => {
+            let location = histories::location(store.as_ref())?;
             let from = holdpoint_history::migrate(&location)?;
             let words = match from == VERSION {
                 true => format!("{location}: it has version {VERSION} already"),
@@ -78,27 +78,27 @@ fn message(json: serde_json::Value, text: String) -> HistoryResult {
     HistoryResult::Message(Message { json, text: text + "\n" })
 }
 
-fn open(arg: &StoreArg, watch: &dyn Watch) -> Result<(Location, Box<dyn Store>), FlowError> {
-    let location = histories::location(arg)?;
+fn open(store: Option<&Location>, watch: &dyn Watch) -> Result<(Location, Box<dyn Store>), FlowError> {
+    let location = histories::location(store)?;
     let store = histories::open(&location, Access::Existing, watch)?;
     Ok((location, store))
 }
 
 /// The store and the series in it that are meant, at least one.
 pub(crate) fn find(
-    store: &StoreArg,
-    select: &SelectArgs,
+    store: Option<&Location>,
+    select: &SeriesFilter,
     watch: &dyn Watch,
 ) -> Result<(Box<dyn Store>, Vec<SeriesSummary>), FlowError> {
     let (location, mut store) = open(store, watch)?;
-    let found = store.list(&select.filter())?;
+    let found = store.list(select)?;
     if found.is_empty() { Err(no_series(&location)) } else { Ok((store, found)) }
 }
 
 /// The series that are meant, with their points.
 pub(crate) fn read(
-    store: &StoreArg,
-    select: &SelectArgs,
+    store: Option<&Location>,
+    select: &SeriesFilter,
     watch: &dyn Watch,
 ) -> Result<Vec<Series>, FlowError> {
     let (mut store, found) = find(store, select, watch)?;
@@ -109,13 +109,13 @@ fn no_series(location: &Location) -> FlowError {
     FlowError::Input(format!("{location}: no series is like that; \"holdpoint history list\" shows all"))
 }
 
-fn export(args: &ExportArgs, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
+fn export(args: &ExportRequest, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
     if args.form == HistoryForm::Parquet && args.output.is_none() {
         return Err(FlowError::Input(
             "a Parquet file is not text; say where to write it with --output FILE".to_owned(),
         ));
     }
-    let all = read(&args.store, &args.select, watch)?;
+    let all = read(args.store.as_ref(), &args.select, watch)?;
     let bytes = match args.form {
         HistoryForm::Csv => export::history::csv(&all).into_bytes(),
         HistoryForm::Parquet => export::history::parquet(&all),
@@ -150,8 +150,8 @@ fn check_push(remote: Option<&str>, location: &Location) -> Result<(), FlowError
     Ok(())
 }
 
-fn prune(args: &PruneArgs, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
-    let (location, mut store) = open(&args.store, watch)?;
+fn prune(args: &PruneRequest, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
+    let (location, mut store) = open(args.store.as_ref(), watch)?;
     check_push(args.push.as_deref(), &location)?;
     let before = match args.older_than {
         Some(days) => Some(now()?.days_before(days)),
@@ -174,15 +174,15 @@ fn prune(args: &PruneArgs, watch: &dyn Watch) -> Result<HistoryResult, FlowError
     Ok(message(json, format!("{location}: {words}")))
 }
 
-fn accept(args: &AcceptArgs, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
+fn accept(args: &AcceptRequest, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
     let by = support::person(args.by.as_deref(), "accepts")?;
     let why = holdpoint_model::limits::clean_text(args.why.trim());
     if !holdpoint_model::limits::is_said(&why) {
         return Err(FlowError::Input("--why is empty; say why the new level is right".to_owned()));
     }
-    let (location, mut store) = open(&args.store, watch)?;
+    let (location, mut store) = open(args.store.as_ref(), watch)?;
     let mut accepted = Vec::new();
-    for summary in store.list(&args.select.filter())? {
+    for summary in store.list(&args.select)? {
         let series = store.read(&summary.id)?;
         let is_wanted =
             |commit: &str| args.revision.as_ref().is_some_and(|wanted| commit.starts_with(wanted));

@@ -4,7 +4,7 @@ mod detect;
 
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{FirstSuiteArgs, SuiteArg};
+use crate::request::SuiteChoice;
 use crate::support::suites::{self, OWN_FILE};
 use crate::{Watch, run};
 use detect::{Files, Proposal};
@@ -14,7 +14,7 @@ use holdpoint_model::suite::MeasurePlan;
 use holdpoint_model::{ExitCode, Report, Suite};
 use serde::Serialize;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Marks what has to be filled in.
 pub(crate) const TO_FILL_IN: &str = "# CHANGE";
@@ -29,6 +29,15 @@ const PASSED_OVER: [&str; 9] =
 /// Workloads that are tried at most: the trial shows that the suite runs, not how fast it is.
 const TRIED_MAX: usize = 5;
 
+/// A first suite to be written.
+#[derive(Clone, Debug)]
+pub struct InitRequest {
+    /// The repository.
+    pub dir: PathBuf,
+    /// Whether a suite that is there is overwritten.
+    pub force: bool,
+}
+
 /// The new suite file, and the result of its trial.
 #[derive(Debug, Serialize)]
 pub struct Started {
@@ -38,13 +47,13 @@ pub struct Started {
     pub report: Option<Report>,
 }
 
-pub fn run(args: &FirstSuiteArgs, watch: &dyn Watch) -> Result<Done<Started>, FlowError> {
-    let dir = &args.dir;
+pub fn run(request: &InitRequest, watch: &dyn Watch) -> Result<Done<Started>, FlowError> {
+    let dir = &request.dir;
     if !dir.is_dir() {
         return Err(FlowError::Input(format!("--dir {}: there is no such folder", dir.display())));
     }
     let path = dir.strip_prefix(".").unwrap_or(dir).join(OWN_FILE);
-    if path.exists() && !args.force {
+    if path.exists() && !request.force {
         let path = path.display();
         return Err(FlowError::Input(format!("{path} is there already; --force writes over it")));
     }
@@ -81,7 +90,7 @@ pub fn run(args: &FirstSuiteArgs, watch: &dyn Watch) -> Result<Done<Started>, Fl
 
 /// Builds the suite in place and measures its first workloads shortly. With the number of all.
 fn trial(path: &Path, dir: &Path, watch: &dyn Watch) -> Result<(Report, usize), FlowError> {
-    let arg = SuiteArg::new(&path.display().to_string(), None);
+    let arg = SuiteChoice::new(&path.display().to_string(), None);
     let unbuilt = suites::unbuilt(&arg)?;
     watch.progress("building, and asking for what there is to measure");
     if unbuilt.build.is_some() {

@@ -1,12 +1,11 @@
 //! Models: the interpreter that runs their worker, and suites made of flags.
 
 use crate::error::FlowError;
-use crate::options::EngineArgs;
+use crate::request::EngineChoice;
 use holdpoint_measure::worker::{self, WorkerError};
 use holdpoint_model::suite::{EngineSpec, WORKER_ENGINE};
 use holdpoint_model::{FailureCause, SCHEMA_VERSION, Suite};
 use serde_json::json;
-use std::path::Path;
 
 /// Names the interpreter where no flag and no suite does.
 const PYTHON_VARIABLE: &str = "HOLDPOINT_PYTHON";
@@ -36,25 +35,26 @@ fn python() -> String {
 }
 
 /// A suite of one model, named after its file. Cases that do not fit the model are refused here, before anything is measured.
-pub fn suite(model: &Path, args: &EngineArgs, shape_cases: &[String]) -> Result<Suite, FlowError> {
+pub fn suite(choice: &EngineChoice, shape_cases: &[String]) -> Result<Suite, FlowError> {
+    let model = &choice.model;
     let name = model.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' };
     let name: String = name.trim_start_matches('.').chars().map(plain).collect();
     let engine = EngineSpec {
-        input_shapes: args.input_shape.clone(),
+        input_shapes: choice.input_shapes.clone(),
         shape_cases: shape_cases.to_vec(),
-        provider: args.provider.unwrap_or_default(),
-        threads: args.threads.unwrap_or(1),
-        plugins: args.plugin.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
-        reference: args.reference.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        check: !args.no_check,
-        python: args.python.clone(),
+        provider: choice.provider.unwrap_or_default(),
+        threads: choice.threads.unwrap_or(1),
+        plugins: choice.plugins.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+        reference: choice.reference.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        check: choice.check,
+        python: choice.python.clone(),
         ..EngineSpec::new(model.to_string_lossy())
     };
     let keys = json!({
         "schema_version": SCHEMA_VERSION,
         "name": if name.is_empty() { WORKER_ENGINE.to_owned() } else { name },
-        "seed": args.seed,
+        "seed": choice.seed,
         "engine": engine,
         "measure": {"timeout_ms": TIMEOUT_MS},
         "gate": {"metrics": ["p50_ms", "p95_ms"]},
@@ -62,7 +62,7 @@ pub fn suite(model: &Path, args: &EngineArgs, shape_cases: &[String]) -> Result<
     let suite = Suite::from_json(keys).map_err(|error| FlowError::Input(error.to_string()))?;
     let mut suite = expand(suite)?;
     for workload in &mut suite.workloads {
-        workload.iterations = args.iters;
+        workload.iterations = choice.iterations;
     }
     worker::try_start(&suite, WORKER_ENGINE).map_err(|error| unusable(&suite, &error))?;
     Ok(suite)

@@ -2,7 +2,7 @@
 
 use super::imports;
 use crate::error::FlowError;
-use crate::options::ExportForm;
+use crate::report::ExportForm;
 use holdpoint_interop::export::{self, Export};
 use holdpoint_model::document::AnyDocument;
 use holdpoint_render::json_for_terminal;

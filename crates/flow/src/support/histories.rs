@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::error::FlowError;
 use crate::history::git;
-use crate::options::{HistoryArg, StoreArg, SuiteArg};
+use crate::request::{HistoryChoice, SuiteChoice};
 use crate::support::suites;
 use holdpoint_gate::Judgement;
 use holdpoint_gate::ab::judge_recorded;
@@ -11,23 +11,26 @@ use holdpoint_history::{Access, HistoryError, Location, RunRecord, Store};
 use holdpoint_model::{AbReport, FileError, Report, Suite};
 use std::path::Path;
 
-/// The history of the `history` commands: the flag's, that of the repository's own suite, or the usual file.
-pub fn location(arg: &StoreArg) -> Result<Location, FlowError> {
-    if let Some(text) = &arg.store {
-        return Ok(Location::parse(text));
+/// The history of the `history` commands: the one that is named, that of the repository's own suite, or the usual file.
+pub fn location(named: Option<&Location>) -> Result<Location, FlowError> {
+    if let Some(location) = named {
+        return Ok(location.clone());
     }
     let name = suites::default_name();
     if !name.ends_with(suites::OWN_FILE) {
         return Ok(Location::parse(Location::DEFAULT));
     }
-    let suite = suites::load(&SuiteArg::new(&name, None))?;
+    let suite = suites::load(&SuiteChoice::new(&name, None))?;
     Ok(of_suite(&suite).unwrap_or_else(|| Location::parse(Location::DEFAULT)))
 }
 
-/// The history that a command adds to, if it is to: the flag's, or that of its suite.
-pub fn wanted(arg: &HistoryArg, suite: &Suite) -> Option<Location> {
-    let own = || if arg.ignores_suite { None } else { of_suite(suite) };
-    arg.history.as_deref().map(Location::parse).or_else(own)
+/// The history that a command adds to, if it is to.
+pub fn wanted(choice: &HistoryChoice, suite: &Suite) -> Option<Location> {
+    match choice {
+        HistoryChoice::Suite => of_suite(suite),
+        HistoryChoice::At(location) => Some(location.clone()),
+        HistoryChoice::None => None,
+    }
 }
 
 fn of_suite(suite: &Suite) -> Option<Location> {

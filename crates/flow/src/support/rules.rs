@@ -5,7 +5,7 @@ use super::histories;
 use super::sealing;
 use super::waivers::InForce;
 use crate::error::FlowError;
-use crate::options::AbFiles;
+use crate::request::EvidenceFiles;
 use holdpoint_evidence::SigningKey;
 use holdpoint_gate::Judgement;
 use holdpoint_history::Location;
@@ -23,11 +23,11 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The files that the flags and the suite name.
-    pub fn read(files: &AbFiles, suite: &Suite) -> Result<Self, FlowError> {
+    /// The files that the request and the suite name.
+    pub fn read(files: &EvidenceFiles, suite: &Suite) -> Result<Self, FlowError> {
         Ok(Self {
-            key: sealing::read_key(&files.seal)?,
-            waivers: InForce::read(&files.waivers)?,
+            key: sealing::read_key(files.seal_key.as_deref())?,
+            waivers: InForce::read(files.waivers.as_deref())?,
             history: histories::wanted(&files.history, suite),
             calibration: Calibrations::read(&files.calibration_dir, suite),
         })

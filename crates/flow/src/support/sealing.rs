@@ -4,7 +4,6 @@
 
 use crate::ci;
 use crate::error::FlowError;
-use crate::options::SealArgs;
 use crate::support::save;
 use holdpoint_evidence::seal::{self, Origin};
 use holdpoint_evidence::{EvidenceError, SigningKey, hash, keys};
@@ -18,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 /// Reads the key that seals, if there is one, before anything that is measured is started, and hides this process's memory
 /// from what is.
-pub fn read_key(args: &SealArgs) -> Result<Option<SigningKey>, FlowError> {
+pub fn read_key(named: Option<&Path>) -> Result<Option<SigningKey>, FlowError> {
     let variable = std::env::var(keys::SEAL_VARIABLE).ok();
-    let key = keys::seal(args.seal_key.as_deref(), variable.as_deref())?;
+    let key = keys::seal(named, variable.as_deref())?;
     holdpoint_process::hide_from_children(key.is_some())
         .map_err(|error| FlowError::Internal(format!("the key cannot be hidden: {error}")))?;
     Ok(key)

@@ -2,7 +2,7 @@
 
 use crate::Watch;
 use crate::error::FlowError;
-use crate::options::SuiteArg;
+use crate::request::SuiteChoice;
 use crate::support::engines;
 use holdpoint_measure::{harness, worker};
 use holdpoint_model::limits::clean_text;
@@ -40,8 +40,8 @@ pub fn default_name() -> String {
 }
 
 /// Reads the suite that was named, and checks that its built-in ops can do what it asks.
-pub fn load(arg: &SuiteArg) -> Result<Suite, FlowError> {
-    let name = arg.suite.as_str();
+pub fn load(choice: &SuiteChoice) -> Result<Suite, FlowError> {
+    let name = choice.name.as_str();
     let built_in = BUILT_IN.iter().find(|(built_in, _)| *built_in == name);
     let suite = match built_in {
         Some((_, text)) => {
@@ -50,7 +50,7 @@ pub fn load(arg: &SuiteArg) -> Result<Suite, FlowError> {
         None if Path::new(name).exists() || name.contains(['/', '.']) => {
             let suite = holdpoint_store::read_suite(Path::new(name))?;
             let folder = Path::new(name).parent().filter(|folder| !folder.as_os_str().is_empty());
-            let folder = arg.workdir.as_deref().or(folder).unwrap_or(Path::new("."));
+            let folder = choice.workdir.as_deref().or(folder).unwrap_or(Path::new("."));
             Suite { dir: Some(absolute(folder)?), ..suite }
         }
         None => {
@@ -75,6 +75,23 @@ pub fn load(arg: &SuiteArg) -> Result<Suite, FlowError> {
     Ok(suite)
 }
 
+/// A suite that is read once for a command.
+#[derive(Clone, Debug)]
+pub struct LoadedSuite {
+    pub choice: SuiteChoice,
+    pub as_written: Suite,
+    /// The same with its own ops on a device in a process of their own; later with all workloads.
+    pub as_run: Suite,
+}
+
+impl LoadedSuite {
+    pub fn read(choice: &SuiteChoice) -> Result<Self, FlowError> {
+        let as_written = load(choice)?;
+        let as_run = in_own_process(as_written.clone(), choice)?;
+        Ok(Self { choice: choice.clone(), as_written, as_run })
+    }
+}
+
 /// Lets builds and measured programs see the variables that a suite names.
 pub fn pass_on(suite: &Suite) -> Result<(), FlowError> {
     holdpoint_process::pass_on(&suite.pass_env).map_err(|secret| {
@@ -93,8 +110,13 @@ pub const UNITS_PER_CUDA_PROCESS: u32 = 8;
 const OWN_WORKERS: &[&str] = &[WORKER_BUILTIN, WORKER_CUDA];
 
 /// A suite to be measured: its ops on a device run in a process of their own, which a fault or a hang may take with it.
-pub fn runnable(arg: &SuiteArg) -> Result<Suite, FlowError> {
-    let suite = with_benches(unbuilt(arg)?)?;
+pub fn runnable(choice: &SuiteChoice) -> Result<Suite, FlowError> {
+    with_workloads(unbuilt(choice)?)
+}
+
+/// A suite with all of its workloads, and tolerances of no others.
+pub fn with_workloads(suite: Suite) -> Result<Suite, FlowError> {
+    let suite = with_benches(suite)?;
     check_gated(&[&suite])?;
     Ok(suite)
 }
@@ -106,8 +128,8 @@ pub fn check_gated(sides: &[&Suite]) -> Result<(), FlowError> {
 }
 
 /// The same before its harness, if it has one, was asked for its benchmarks: that takes a build.
-pub fn unbuilt(arg: &SuiteArg) -> Result<Suite, FlowError> {
-    in_own_process(load(arg)?, arg)
+pub fn unbuilt(choice: &SuiteChoice) -> Result<Suite, FlowError> {
+    in_own_process(load(choice)?, choice)
 }
 
 /// A suite with the benchmarks of its harness and the workloads that its workers list, built in the suite's folder.
@@ -136,24 +158,24 @@ pub fn note_harnesses(suite: &Suite, watch: &dyn Watch) {
 }
 
 /// A suite all of whose own ops run in processes of their own, with a slowdown put into them.
-pub fn separate(suite: Suite, arg: &SuiteArg, slowdown: f64) -> Result<Suite, FlowError> {
-    placed(suite, arg, OWN_WORKERS, slowdown)
+pub fn separate(suite: Suite, choice: &SuiteChoice, slowdown: f64) -> Result<Suite, FlowError> {
+    placed(suite, choice, OWN_WORKERS, slowdown)
 }
 
 /// A suite whose own ops on a device run in a process of their own.
-pub fn in_own_process(suite: Suite, arg: &SuiteArg) -> Result<Suite, FlowError> {
-    placed(suite, arg, &[WORKER_CUDA], 0.0)
+pub fn in_own_process(suite: Suite, choice: &SuiteChoice) -> Result<Suite, FlowError> {
+    placed(suite, choice, &[WORKER_CUDA], 0.0)
 }
 
-fn placed(mut suite: Suite, arg: &SuiteArg, names: &[&str], slowdown: f64) -> Result<Suite, FlowError> {
-    suite.device = arg.device.unwrap_or(suite.device);
+fn placed(mut suite: Suite, choice: &SuiteChoice, names: &[&str], slowdown: f64) -> Result<Suite, FlowError> {
+    suite.device = choice.device.unwrap_or(suite.device);
     for name in names {
         if !is_own(&suite, name) {
             continue;
         }
         let program = std::env::current_exe()
             .map_err(|error| FlowError::Internal(format!("cannot find this program: {error}")))?;
-        let file = absolute_name(&arg.suite)?;
+        let file = absolute_name(&choice.name)?;
         // As long for one side as for the other: the length of the arguments moves the stack.
         let (slowdown, device) = (format!("{:08.3}%", slowdown * 100.0), suite.device.to_string());
         let command = [&*program.to_string_lossy(), "worker", "--suite", &file, "--worker", name];

@@ -1,11 +1,11 @@
 //! Waivers as they hold today: the one place that asks the clock which day it is.
 
 use crate::error::FlowError;
-use crate::options::WaiversArg;
 use holdpoint_gate::{Judgement, waive, waivers};
 use holdpoint_measure::clock;
 use holdpoint_model::{Date, Waivers};
 use holdpoint_store::StoreError;
+use std::path::Path;
 
 /// Waivers and the day they are used on.
 pub struct InForce {
@@ -21,13 +21,13 @@ pub fn today() -> Result<Date, FlowError> {
 
 impl InForce {
     /// The file that was named; nothing is waived where none was.
-    pub fn read(args: &WaiversArg) -> Result<Self, FlowError> {
+    pub fn read(named: Option<&Path>) -> Result<Self, FlowError> {
         let today = today()?;
-        let waivers = match &args.waivers {
+        let waivers = match named {
             Some(path) => {
                 let read = holdpoint_store::read_waivers(path)?;
                 waivers::check_expiry(&read, today)
-                    .map_err(|source| StoreError::Toml { path: path.clone(), source })?;
+                    .map_err(|source| StoreError::Toml { path: path.to_owned(), source })?;
                 read
             }
             None => Waivers::default(),

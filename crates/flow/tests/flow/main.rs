@@ -1,4 +1,4 @@
-//! Commands as functions: options in, documents and files out, without a process of holdpoint's own.
+//! Commands as functions: requests in, documents and files out, without a process of holdpoint's own.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,9 +1,10 @@
 //! Paths in a suite are relative to its file, wherever holdpoint is started.
 
-use super::support::{Folder, options};
-use holdpoint_flow::options::RunArgs;
-use holdpoint_flow::run::{self, Ran};
-use holdpoint_flow::{Unwatched, gate};
+use super::support::Folder;
+use holdpoint_flow::Unwatched;
+use holdpoint_flow::gate::{self, BaselineQuestion, GateQuestion, GateRequest};
+use holdpoint_flow::request::{HistoryChoice, SuiteChoice};
+use holdpoint_flow::run::{self, Ran, RunRequest, RunSubject};
 use holdpoint_model::{ExitCode, Outcome, Report};
 
 const SUITE: &str = r#"
@@ -25,9 +26,16 @@ command = ["sh", "beside.sh"]
 expect_stdout = "found\n"
 "#;
 
-fn measured(folder: &Folder, more: &[&str]) -> Report {
-    let flags = ["--suite", &folder.flag("perf/suite.toml"), "--output", &folder.flag("report.json")];
-    let done = run::run(&options::<RunArgs>(&[&flags[..], more].concat()), &Unwatched).unwrap();
+fn measured(folder: &Folder, workdir: Option<&str>) -> Report {
+    let workdir = workdir.map(|dir| folder.path(dir));
+    let request = RunRequest {
+        subject: RunSubject::Suite(SuiteChoice { workdir, ..folder.suite("perf/suite.toml") }),
+        output: folder.path("report.json"),
+        history: HistoryChoice::Suite,
+        seal_key: None,
+        parent: None,
+    };
+    let done = run::run(&request, &Unwatched).unwrap();
     match done.document {
         Ran::Once(report) => *report,
         Ran::OnDevices(_) => panic!("no device was named"),
@@ -39,7 +47,7 @@ fn commands_run_in_the_folder_of_the_suite_file() {
     let folder = Folder::new();
     folder.write("perf/suite.toml", SUITE);
     folder.write("perf/beside.sh", "echo found");
-    let report = measured(&folder, &[]);
+    let report = measured(&folder, None);
     let outcome = &report.benchmarks["argument"].outcome;
     assert!(matches!(outcome, Outcome::Measured(_)), "{outcome:?}");
 }
@@ -49,7 +57,7 @@ fn a_file_that_is_only_in_the_current_folder_is_not_found() {
     let folder = Folder::new();
     folder.write("perf/suite.toml", &SUITE.replace("beside.sh", "Cargo.toml"));
     assert!(std::path::Path::new("Cargo.toml").exists(), "the current folder has one");
-    let report = measured(&folder, &[]);
+    let report = measured(&folder, None);
     assert!(matches!(report.benchmarks["argument"].outcome, Outcome::Failed(_)));
 }
 
@@ -59,7 +67,7 @@ fn a_suite_measures_another_folder_when_told_to() {
     folder.write("perf/suite.toml", SUITE);
     folder.write("perf/beside.sh", "exit 1");
     folder.write("change/beside.sh", "echo found");
-    let report = measured(&folder, &["--workdir", &folder.flag("change")]);
+    let report = measured(&folder, Some("change"));
     let outcome = &report.benchmarks["argument"].outcome;
     assert!(matches!(outcome, Outcome::Measured(_)), "{outcome:?}");
 }
@@ -69,11 +77,14 @@ fn a_gate_reads_the_suite_of_another_folder() {
     let folder = Folder::new();
     folder.write("perf/suite.toml", SUITE);
     folder.write("perf/beside.sh", "echo found");
-    let (suite, artifacts) = (folder.flag("perf/suite.toml"), folder.flag("artifacts"));
-    let baselines = folder.flag("baselines");
-    let flags =
-        ["--suite", &suite, "--artifacts", &artifacts, "--baseline-dir", &baselines, "--require-baseline"];
-    let done = gate::run(&options(&flags), &Unwatched).unwrap();
+    let question =
+        BaselineQuestion { require_baseline: true, ..BaselineQuestion::new(folder.path("baselines")) };
+    let request = GateRequest {
+        suite: folder.suite("perf/suite.toml"),
+        question: GateQuestion::Baseline(question),
+        files: folder.evidence(),
+    };
+    let done = gate::run(&request, &Unwatched).unwrap();
     assert!(matches!(done.document, gate::Gated::NoBaseline));
     assert_eq!(done.end.unwrap(), ExitCode::Inconclusive);
     assert_eq!(done.notes, ["inconclusive: no baseline for suite \"beside\" on this machine"]);

@@ -1,21 +1,28 @@
 //! `ab` as a function: what it leaves when it ends, and when it is called off.
 
-use super::support::{Folder, Interrupter, options};
-use holdpoint_flow::options::AbArgs;
-use holdpoint_flow::{Unwatched, ab};
+use super::support::{Folder, Interrupter};
+use holdpoint_flow::Unwatched;
+use holdpoint_flow::ab::sides::CommandPair;
+use holdpoint_flow::ab::{self, AbRequest, AbSides};
+use holdpoint_flow::request::{Decision, SidesRequest};
 use holdpoint_gate::HasExitCode;
 use holdpoint_model::{ExitCode, Verdict};
 
-fn args(folder: &Folder, more: &[&str]) -> AbArgs {
-    let artifacts = folder.flag("artifacts");
-    let given = ["--base", "true", "--head", "true", "--artifacts", &artifacts, "--seed", "1"];
-    options(&[&given[..], more].concat())
+/// The same command on both sides, with so many units.
+pub fn request(folder: &Folder, units_max: u32) -> AbRequest {
+    let [base, head] = ["true", "true"].map(str::to_owned);
+    let decision = Decision { units_max: Some(units_max), seed: Some(1), ..Decision::default() };
+    AbRequest {
+        sides: AbSides::Commands(CommandPair { base, head, ..CommandPair::default() }),
+        how: SidesRequest { decision, ..SidesRequest::default() },
+        files: folder.evidence(),
+    }
 }
 
 #[test]
 fn samples_and_judgement_are_documents_and_files() {
     let folder = Folder::new();
-    let done = ab::run(&args(&folder, &["--units-max", "2"]), &Unwatched).unwrap();
+    let done = ab::run(&request(&folder, 2), &Unwatched).unwrap();
     let (judgement, sides) = (&done.document.judgement, done.document.sides.as_ref().unwrap());
     assert!(sides.finished);
     assert_eq!(done.end.as_ref().unwrap(), &judgement.exit_code());
@@ -26,7 +33,7 @@ fn samples_and_judgement_are_documents_and_files() {
 #[test]
 fn a_comparison_that_is_called_off_keeps_its_samples_and_decides_nothing() {
     let folder = Folder::new();
-    let done = ab::run(&args(&folder, &["--units-max", "2"]), &Interrupter).unwrap();
+    let done = ab::run(&request(&folder, 2), &Interrupter).unwrap();
     assert_eq!(done.document.judgement.verdict, Verdict::Inconclusive);
     assert_eq!(done.end.unwrap(), ExitCode::Inconclusive);
     assert_eq!(folder.json("artifacts/ab.json")["finished"], false);
@@ -35,11 +42,15 @@ fn a_comparison_that_is_called_off_keeps_its_samples_and_decides_nothing() {
 #[test]
 fn a_resumed_comparison_with_fewer_units_than_it_has_is_refused_and_kept() {
     let folder = Folder::new();
-    let tiny = ["--tolerance", "0.001%", "--units-max"];
-    ab::run(&args(&folder, &[&tiny[..], &["3"]].concat()), &Unwatched).unwrap();
+    let tiny = |units_max, resume| {
+        let mut request = request(&folder, units_max);
+        request.how.decision.question.tolerance = Some(0.00001);
+        request.how.resume = resume;
+        request
+    };
+    ab::run(&tiny(3, false), &Unwatched).unwrap();
     let before = folder.json("artifacts/ab.json");
-    let fewer = args(&folder, &[&tiny[..], &["1", "--resume"]].concat());
-    let error = ab::run(&fewer, &Unwatched).unwrap_err();
+    let error = ab::run(&tiny(1, true), &Unwatched).unwrap_err();
     assert_eq!(error.exit_code(), ExitCode::Usage);
     assert!(error.to_string().contains("give --units-max 3"), "{error}");
     assert_eq!(folder.json("artifacts/ab.json"), before);

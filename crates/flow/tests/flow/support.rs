@@ -1,16 +1,11 @@
-//! A folder with suites, options from flags, and an interruption.
+//! A folder with suites and evidence, and an interruption.
 
 use holdpoint_flow::Watch;
+use holdpoint_flow::request::{EvidenceFiles, HistoryChoice, ProfileOn, SuiteChoice};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
-
-/// The options that these flags mean.
-pub fn options<T: clap::Args>(flags: &[&str]) -> T {
-    let command = T::augment_args(clap::Command::new("test").no_binary_name(true));
-    T::from_arg_matches(&command.try_get_matches_from(flags).unwrap()).unwrap()
-}
 
 /// A folder that is not the current one.
 pub struct Folder {
@@ -26,9 +21,21 @@ impl Folder {
         self.dir.path().join(name)
     }
 
-    /// A path as a flag takes it.
-    pub fn flag(&self, name: &str) -> String {
-        self.path(name).display().to_string()
+    /// The suite in a file.
+    pub fn suite(&self, name: &str) -> SuiteChoice {
+        SuiteChoice::new(&self.path(name).display().to_string(), None)
+    }
+
+    /// Evidence in `artifacts`, and no files beside the suite.
+    pub fn evidence(&self) -> EvidenceFiles {
+        EvidenceFiles {
+            artifacts: self.path("artifacts"),
+            calibration_dir: self.path("calibration"),
+            waivers: None,
+            profile_on: ProfileOn::Never,
+            history: HistoryChoice::Suite,
+            seal_key: None,
+        }
     }
 
     pub fn write(&self, name: &str, text: &str) {

@@ -2,23 +2,36 @@
 
 use super::{Planned, labelled};
 use crate::error::FlowError;
-use crate::options::{AbArgs, CommandArgs};
 use holdpoint_model::{SCHEMA_VERSION, Side, Suite};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The sides of `--base` and `--head`.
-pub(super) fn plan(base: &str, head: &str, args: &AbArgs) -> Result<Planned, FlowError> {
-    let given = &args.command;
-    if !matches!(given.names.len(), 0 | 2) {
-        return Err(FlowError::Input("give -n twice: a name for base, then one for head".to_owned()));
-    }
+/// Two command lines, and what they need beside them.
+#[derive(Clone, Debug, Default)]
+pub struct CommandPair {
+    pub base: String,
+    pub head: String,
+    /// Names to show for them.
+    pub names: Option<[String; 2]>,
+    /// Run once before each side is measured.
+    pub setup: Option<String>,
+    /// Run before each call, untimed.
+    pub prepare: Option<String>,
+    /// The file that each call reads.
+    pub stdin: Option<String>,
+    pub base_dir: Option<PathBuf>,
+    pub head_dir: Option<PathBuf>,
+}
+
+/// The sides of a pair of commands.
+pub(super) fn plan(given: &CommandPair) -> Result<Planned, FlowError> {
+    let (base, head) = (&given.base, &given.head);
     let suite = |text, dir: &Option<PathBuf>| command_suite(text, dir.as_deref(), given);
     let suites = [suite(base, &given.base_dir)?, suite(head, &given.head_dir)?];
     let folder = |dir: &Option<PathBuf>| dir.as_ref().map(|dir| dir.display().to_string());
     let side = |text: &str, at: usize, flags: &[(&str, Option<String>)]| {
-        let name = given.names.get(at).cloned();
+        let name = given.names.as_ref().map(|names| names[at].clone());
         let flags = flags.iter().cloned().chain([("-n", name.clone())]);
         let flags = flags.filter_map(|(flag, value)| Some([flag.to_owned(), value?])).collect();
         Side { name, flags, ..labelled(text) }
@@ -34,7 +47,7 @@ pub(super) fn plan(base: &str, head: &str, args: &AbArgs) -> Result<Planned, Flo
 }
 
 /// A suite of the one workload that a command line is.
-fn command_suite(text: &str, dir: Option<&Path>, given: &CommandArgs) -> Result<Suite, FlowError> {
+fn command_suite(text: &str, dir: Option<&Path>, given: &CommandPair) -> Result<Suite, FlowError> {
     let line = CommandLine::parse(text);
     // What is run beside it has its environment.
     let beside = |text: &Option<String>| text.as_deref().map(|text| CommandLine::parse(text).into_words());

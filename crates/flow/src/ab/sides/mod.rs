@@ -1,14 +1,18 @@
-//! The two sides of a comparison: planned from flags and files first, so that all of these are read before any code of
+//! The two sides of a comparison: planned from requests and files first, so that all of these are read before any code of
 //! either side runs, then built and started.
 
 mod commands;
 mod revisions;
 
-pub use revisions::{Base, Head, Purpose, build, check_of_revision, listed, revision_suite, with_benches_of};
+pub use commands::CommandPair;
+pub use revisions::{
+    Base, Head, Purpose, as_revision_suite, build, check_of_revision, listed, revision_suite, with_benches_of,
+};
 
 use crate::Watch;
+use crate::ab::AbSides;
 use crate::error::FlowError;
-use crate::options::{AbArgs, DecideArgs, SuiteArg};
+use crate::request::{Decision, SuiteChoice};
 use crate::support::suites;
 use commands::CommandLine;
 use holdpoint_measure::ab::{Sides, conditions};
@@ -49,7 +53,7 @@ impl Prepared {
     }
 }
 
-/// The sides as flags and files describe them; no code of theirs has run.
+/// The sides as requests and files describe them; no code of theirs has run.
 pub enum Planned {
     /// Suites whose workers may have workloads to list.
     Suites { suites: Box<[Suite; 2]>, sides: Box<[Side; 2]> },
@@ -58,36 +62,24 @@ pub enum Planned {
 }
 
 impl Planned {
-    /// The sides that the flags mean.
-    pub fn read(args: &AbArgs) -> Result<Self, FlowError> {
-        if let (Some(base), Some(head)) = (&args.base, &args.head) {
-            return commands::plan(base, head, args);
+    /// Reads the suites of the sides.
+    pub fn read(sides: &AbSides) -> Result<Self, FlowError> {
+        match sides {
+            AbSides::Commands(pair) => commands::plan(pair),
+            AbSides::Revisions { suite, base, head } => {
+                let suite = Box::new(revision_suite(suite)?);
+                Ok(Self::Revisions { suite, base: Base::named(base), head: head.clone() })
+            }
+            AbSides::Workers { suite, base, head } => {
+                let suite = suites::load(suite)?;
+                let side = |program: &str| with_worker(suite.clone(), program);
+                Ok(Self::suites([side(base)?, side(head)?], [labelled(base), labelled(head)]))
+            }
+            AbSides::Suites { base, head } => {
+                let side = |choice: &SuiteChoice| suites::separate(suites::load(choice)?, choice, 0.0);
+                Ok(Self::suites([side(base)?, side(head)?], [labelled(&base.name), labelled(&head.name)]))
+            }
         }
-        if let (Some(base), Some(head)) = (&args.base_suite, &args.head_suite) {
-            let suite = |name: &str| {
-                let arg = SuiteArg { suite: name.to_owned(), ..args.suite.clone() };
-                suites::separate(suites::load(&arg)?, &arg, 0.0)
-            };
-            return Ok(Self::suites([suite(base)?, suite(head)?], [labelled(base), labelled(head)]));
-        }
-        if let (Some(base), Some(head)) = (&args.base_worker, &args.head_worker) {
-            let suite = suites::load(&args.suite)?;
-            let side = |program: &str| with_worker(suite.clone(), program);
-            return Ok(Self::suites([side(base)?, side(head)?], [labelled(base), labelled(head)]));
-        }
-        let Some(base_rev) = &args.base_rev else {
-            return Err(FlowError::Input(
-                "what is to be compared? Give --base and --head (commands), --base-rev (revisions), --base-worker and \
-                 --head-worker (programs that serve the suite), or --base-suite and --head-suite"
-                    .to_owned(),
-            ));
-        };
-        let head = match &args.head_rev {
-            Some(rev) => Head::Rev(rev.clone()),
-            None => Head::WorkTree { in_place: args.dirty },
-        };
-        let suite = Box::new(revision_suite(&args.suite)?);
-        Ok(Self::Revisions { suite, base: Base::named(base_rev), head })
     }
 
     fn suites(suites: [Suite; 2], sides: [Side; 2]) -> Self {
@@ -103,7 +95,7 @@ impl Planned {
     }
 
     /// Builds the sides and asks them for their workloads: from here on, their code runs.
-    pub fn prepare(self, decide: &DecideArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> {
+    pub fn prepare(self, decide: &Decision, watch: &dyn Watch) -> Result<Prepared, FlowError> {
         match self {
             Self::Suites { suites, sides } => {
                 let ([base, head], [of_base, of_head]) = (*suites, *sides);
@@ -116,8 +108,8 @@ impl Planned {
     }
 }
 
-/// Both sides, measured as the flags and head's suite say.
-fn with_settings(base: Suite, head: Suite, decide: &DecideArgs) -> Sides {
+/// Both sides, measured as the decision and head's suite say.
+fn with_settings(base: Suite, head: Suite, decide: &Decision) -> Sides {
     let gate = &head.gate;
     let (pin, measure_same_code) = (decide.pin(gate), decide.measure_same_code(gate));
     Sides { base, head, pin, measure_same_code }

@@ -3,7 +3,7 @@
 use super::{Prepared, with_settings};
 use crate::Watch;
 use crate::error::FlowError;
-use crate::options::{DecideArgs, SuiteArg};
+use crate::request::{Decision, SuiteChoice};
 use crate::support::suites;
 use holdpoint_measure::builds::{BuildError, Builds, Built};
 use holdpoint_model::suite::{HarnessFrom, Reuse};
@@ -26,6 +26,7 @@ impl Base {
 }
 
 /// The side under test, among revisions.
+#[derive(Clone, Debug)]
 pub enum Head {
     /// This one.
     Rev(String),
@@ -41,7 +42,7 @@ pub(super) fn prepare(
     suite: &Suite,
     base: &Base,
     head: &Head,
-    decide: &DecideArgs,
+    decide: &Decision,
     watch: &dyn Watch,
 ) -> Result<Prepared, FlowError> {
     let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
@@ -144,10 +145,14 @@ fn of_base(error: FlowError, suite: &Suite) -> FlowError {
 }
 
 /// A suite whose workloads come out of the revision that is measured.
-pub fn revision_suite(arg: &SuiteArg) -> Result<Suite, FlowError> {
-    let suite = suites::load(arg)?;
-    check_of_revision(&suite)?;
-    suites::in_own_process(suite, arg)
+pub fn revision_suite(choice: &SuiteChoice) -> Result<Suite, FlowError> {
+    as_revision_suite(suites::load(choice)?, choice)
+}
+
+/// The same of a suite that was loaded.
+pub fn as_revision_suite(as_written: Suite, choice: &SuiteChoice) -> Result<Suite, FlowError> {
+    check_of_revision(&as_written)?;
+    suites::in_own_process(as_written, choice)
 }
 
 /// Refuses a suite, as its file has it, with workloads that are the same at every revision.

@@ -14,8 +14,8 @@ pub use wall::run as run_wall;
 
 use super::event::variable;
 use super::gate::remove_all;
+use crate::ci::MeasureRequest;
 use crate::error::FlowError;
-use crate::options::MeasureArgs;
 use holdpoint_ci::guard::Sha;
 use holdpoint_process::command;
 use rustix::process::{getgid, getuid};
@@ -154,7 +154,7 @@ impl Isolation {
     }
 
     /// Runs the part that measures, and returns its exit code; warnings say where the isolation has gaps.
-    pub fn run(&self, args: &MeasureArgs, warn: &dyn Fn(String)) -> Result<i32, FlowError> {
+    pub fn run(&self, request: &MeasureRequest, warn: &dyn Fn(String)) -> Result<i32, FlowError> {
         self.warn_of_user(warn);
         let program = std::env::current_exe()
             .map_err(|error| FlowError::Internal(format!("cannot find this program: {error}")))?;
@@ -166,7 +166,7 @@ impl Isolation {
             let command = inside.iter().chain(measured).cloned().collect();
             Plan { held, shut, hidden, dir: self.checkout.clone(), env, command }
         };
-        let measured = measure_command(&program, args);
+        let measured = measure_command(&program, request);
         let status = match self.find_way(&program, &plan, warn) {
             Way::Namespaces { enter, inside } => enter_wall(&enter, &program, &plan(&inside, &measured)),
             Way::OtherUser(inside) => {
@@ -298,19 +298,20 @@ pub fn warn_of_others(warn: &dyn Fn(String)) {
 }
 
 /// The part of this program that measures, with these settings.
-fn measure_command(program: &str, args: &MeasureArgs) -> Vec<String> {
+fn measure_command(program: &str, request: &MeasureRequest) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut words = words(&[program, "ci", "measure", "--head", &args.head, "--suite", &text(&args.suite)]);
+    let mut words =
+        words(&[program, "ci", "measure", "--head", &request.head, "--suite", &text(&request.suite)]);
     words.extend([
         "--workdir".to_owned(),
-        text(&args.workdir),
+        text(&request.workdir),
         "--settings".to_owned(),
-        text(&args.settings),
+        text(&request.settings),
     ]);
-    words.extend(["--artifacts".to_owned(), text(&args.artifacts)]);
-    words.extend(args.against.iter().flat_map(|commit| ["--against".to_owned(), commit.clone()]));
-    words.extend(args.gpu.then(|| "--gpu".to_owned()));
-    words.extend(args.trend.then(|| "--trend".to_owned()));
+    words.extend(["--artifacts".to_owned(), text(&request.artifacts)]);
+    words.extend(request.against.iter().flat_map(|commit| ["--against".to_owned(), commit.clone()]));
+    words.extend(request.gpu.then(|| "--gpu".to_owned()));
+    words.extend(request.trend.then(|| "--trend".to_owned()));
     words
 }
 

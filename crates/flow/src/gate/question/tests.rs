@@ -1,6 +1,4 @@
 use super::*;
-use clap::Command as Cli;
-use clap::{Args, FromArgMatches};
 use tempfile::TempDir;
 
 const BUILT: &str =
@@ -53,12 +51,19 @@ impl Repo {
         find_base(self.path()).err().unwrap().to_string()
     }
 
-    fn choose(&self, suite: &str, flags: &[&str]) -> Result<Question, FlowError> {
-        let command = GateArgs::augment_args(Cli::new("gate").no_binary_name(true));
-        let matches = command.try_get_matches_from(flags).unwrap();
-        let args = GateArgs::from_arg_matches(&matches).unwrap();
+    /// What is compared with by default, where a flag of two sides was given or none.
+    fn choose(&self, suite: &str, sides_flag: Option<&'static str>) -> Result<&'static str, FlowError> {
+        self.choose_for(suite, &GateQuestion::Default { sides: GateSides::default(), sides_flag })
+    }
+
+    fn choose_for(&self, suite: &str, question: &GateQuestion) -> Result<&'static str, FlowError> {
         let suite = Suite::parse(&format!("schema_version = 1\n{suite}")).unwrap();
-        choose(&args, &Suite { dir: Some(self.path().canonicalize().unwrap()), ..suite }, self.path())
+        let suite = Suite { dir: Some(self.path().canonicalize().unwrap()), ..suite };
+        choose(question, &suite, self.path()).map(|comparand| match comparand {
+            Comparand::Revision(..) => "revision",
+            Comparand::History { .. } => "history",
+            Comparand::Baseline(_) => "baseline",
+        })
     }
 }
 
@@ -126,7 +131,7 @@ fn nothing_to_compare_with_is_an_error_that_names_the_remedy() {
 #[test]
 fn side_by_side_is_the_default_where_the_repository_has_what_runs() {
     let repo = Repo::new(2);
-    let is_sides = |suite: &str| matches!(repo.choose(suite, &[]), Ok(Question::Revision(_)));
+    let is_sides = |suite: &str| matches!(repo.choose(suite, None), Ok("revision"));
     assert!(is_sides(BUILT));
     assert!(is_sides("name = \"s\"\n[harness]\nkind = \"criterion\"\n"));
     let runs = |command: &str| format!("name = \"s\"\n[[workload]]\nname = \"w\"\ncommand = {command}\n");
@@ -136,50 +141,38 @@ fn side_by_side_is_the_default_where_the_repository_has_what_runs() {
     let built_in = "[[workload]]\nname = \"o\"\nop = \"copy\"\nshape = [8]\n";
     assert!(!is_sides(&format!("{BUILT}{built_in}")), "built-in ops are the same at every revision");
     let nowhere = Repo(tempfile::tempdir().unwrap());
-    assert!(matches!(nowhere.choose(BUILT, &[]), Ok(Question::Baseline)));
+    assert!(matches!(nowhere.choose(BUILT, None), Ok("baseline")));
 }
 
 #[test]
-fn a_stored_baseline_is_used_where_one_is_asked_for() {
+fn what_is_asked_for_is_compared_with() {
     let repo = Repo::new(2);
-    for flags in [
-        &["--baseline", "b.json"][..],
-        &["--require-baseline"],
-        &["--runs", "3"],
-        &["--confirm", "0"],
-        &["--baseline-dir", "elsewhere"],
-        &["--allow", "machine"],
-        &["--threshold", "-3"],
-        &["--policy", "allowed-max"],
-        &["--history", "h.db", "--baseline", "b.json"],
-    ] {
-        assert!(matches!(repo.choose(BUILT, flags), Ok(Question::Baseline)), "{flags:?}");
-    }
+    let choose = |question| repo.choose_for(BUILT, &question).unwrap();
+    let sides = GateSides::default;
+    assert_eq!(choose(GateQuestion::Baseline(BaselineQuestion::new("b".into()))), "baseline");
+    assert_eq!(choose(GateQuestion::Against { revision: "HEAD".to_owned(), sides: sides() }), "revision");
+    let location = Location::parse("h.db");
+    assert_eq!(choose(GateQuestion::History { location, last_good: None, sides: sides() }), "history");
+    assert_eq!(repo.choose(BUILT, Some("--budget")).unwrap(), "revision");
+}
+
+#[test]
+fn a_suite_may_ask_for_a_stored_baseline() {
+    let repo = Repo::new(2);
     for key in ["baseline = \"b.json\"", "policy = \"threshold\"", "threshold = -3.0"] {
         let suite = format!("{BUILT}[gate]\n{key}\n");
-        assert!(matches!(repo.choose(&suite, &[]), Ok(Question::Baseline)), "{key}");
-        assert!(matches!(repo.choose(&suite, &["--against", "HEAD"]), Ok(Question::Revision(_))), "{key}");
-        let refused = repo.choose(&suite, &["--budget", "3"]).err().unwrap().to_string();
+        assert_eq!(repo.choose(&suite, None).unwrap(), "baseline", "{key}");
+        let against = GateQuestion::Against { revision: "HEAD".to_owned(), sides: GateSides::default() };
+        assert_eq!(repo.choose_for(&suite, &against).unwrap(), "revision", "{key}");
+        let refused = repo.choose(&suite, Some("--budget")).unwrap_err().to_string();
         assert!(refused.contains("--budget is for a gate side by side, [gate] "), "{refused}");
     }
-    for flags in [&[][..], &["--policy", "disjoint-ci"], &["--budget", "3", "--dirty", "--resume"]] {
-        assert!(matches!(repo.choose(BUILT, flags), Ok(Question::Revision(_))), "{flags:?}");
-    }
-    assert!(matches!(repo.choose(BUILT, &["--history"]), Ok(Question::History(_))));
 }
 
 #[test]
-fn flags_that_would_do_nothing_are_refused() {
-    let repo = Repo::new(2);
+fn a_flag_of_two_sides_is_refused_where_nothing_can_be_built() {
     let commands = "name = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"true\"]\n";
-    for (suite, flags, words) in [
-        (BUILT, &["--against", "HEAD", "--runs", "3"][..], "--runs is for a gate with a stored baseline"),
-        (BUILT, &["--history", "--confirm", "3"], "--confirm is for a gate with a stored baseline"),
-        (BUILT, &["--runs", "3", "--seed", "3"], "--seed is for a gate side by side, --runs for one with"),
-        (commands, &["--pin"], "--pin is for a gate side by side; nothing here can be built"),
-        (commands, &["--dirty"], "give --against REV"),
-    ] {
-        let refused = repo.choose(suite, flags).err().unwrap().to_string();
-        assert!(refused.contains(words), "{refused}");
-    }
+    let refused = Repo::new(2).choose(commands, Some("--pin")).unwrap_err().to_string();
+    let words = "--pin is for a gate side by side; nothing here can be built to compare: give --against REV";
+    assert_eq!(refused, words);
 }

@@ -1,4 +1,6 @@
-//! Options of `roofline`.
+//! Flags of `roofline`.
+
+use holdpoint_flow::roofline::RooflineRequest;
 use std::path::PathBuf;
 
 /// `holdpoint roofline`.
@@ -21,3 +23,5 @@ pub struct RooflineArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
+
+requests! { RooflineArgs => RooflineRequest { report, ceilings, measure, device, output } }

@@ -1,5 +1,7 @@
-//! Options of `check`.
-use super::SealArgs;
+//! Flags of `check`.
+
+use super::groups::SealArgs;
+use holdpoint_flow::check::{CheckRequest, CheckSubject, KernelShapes};
 use std::path::PathBuf;
 
 /// `holdpoint check`.
@@ -37,5 +39,17 @@ pub struct CheckArgs {
     pub output: Option<PathBuf>,
     /// The seal's key.
     #[command(flatten)]
-    pub seal: SealArgs,
+    pub seal_key: SealArgs,
+}
+
+impl From<CheckArgs> for CheckRequest {
+    fn from(args: CheckArgs) -> Self {
+        let CheckArgs { op, shape: shapes, dtype: dtypes, param: params, worker, .. } = args;
+        let subject = match args.suite {
+            Some(suite) => CheckSubject::Suite(suite),
+            None => CheckSubject::Kernel(KernelShapes { op, shapes, dtypes, params, worker }),
+        };
+        let CheckArgs { device, ceilings, seed, output, seal_key, .. } = args;
+        Self { subject, device, ceilings, seed, output, seal_key: seal_key.into() }
+    }
 }

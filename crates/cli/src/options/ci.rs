@@ -1,6 +1,12 @@
-//! Options of `ci`.
+//! Flags of `ci`.
+
 use super::comment::{CiReportArgs, NotifyArgs};
-use clap::{Subcommand, ValueEnum};
+use super::values::{self, Words};
+use clap::Subcommand;
+use holdpoint_flow::ci::{
+    CiRequest, EventRequest, Forge, GateRequest, GuardRequest, MeasureRequest, Mode, PriorRuling,
+    ProposalRequest, WorkflowsRequest,
+};
 use std::path::PathBuf;
 
 /// `holdpoint ci`.
@@ -32,14 +38,8 @@ pub enum CiCommand {
     Wall,
 }
 
-/// Whose pipelines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ForgeName {
-    /// GitHub Actions
-    Github,
-    /// GitLab CI
-    Gitlab,
-}
+const FORGES: Words<Forge> =
+    &[("github", "GitHub Actions", Forge::GitHub), ("gitlab", "GitLab CI", Forge::GitLab)];
 
 /// `holdpoint ci init`.
 #[derive(Debug, clap::Args)]
@@ -48,8 +48,8 @@ pub struct InitArgs {
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
     /// CI service to write for
-    #[arg(long, value_enum, default_value_t = ForgeName::Github)]
-    pub forge: ForgeName,
+    #[arg(long, value_parser = values::word(FORGES), default_value = "github")]
+    pub forge: Forge,
     /// Overwrite files that differ; lines between "# holdpoint: yours" and "# holdpoint: end" are kept
     #[arg(long, conflicts_with = "check")]
     pub force: bool,
@@ -113,8 +113,8 @@ pub struct InitArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct EventArgs {
     /// CI service of the event [default: gitlab where $GITLAB_CI is true, else github]
-    #[arg(long, value_enum)]
-    pub forge: Option<ForgeName>,
+    #[arg(long, value_parser = values::word(FORGES))]
+    pub forge: Option<Forge>,
     /// Name of the event [default: $GITHUB_EVENT_NAME]
     #[arg(long, value_name = "NAME")]
     pub event_name: Option<String>,
@@ -204,18 +204,14 @@ pub struct DecidedArgs {
     #[arg(long, value_name = "SHA", requires = "head")]
     pub base: Option<String>,
     /// With --head: against or baseline
-    #[arg(long, value_enum, value_name = "MODE", requires = "head")]
-    pub mode: Option<ModeName>,
+    #[arg(long, value_parser = values::word(MODES), value_name = "MODE", requires = "head")]
+    pub mode: Option<Mode>,
 }
 
-/// The thing that head is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ModeName {
-    /// The revision that it left the base at, side by side
-    Against,
-    /// A stored baseline
-    Baseline,
-}
+const MODES: Words<Mode> = &[
+    ("against", "The revision that it left the base at, side by side", Mode::Against),
+    ("baseline", "A stored baseline", Mode::Baseline),
+];
 
 /// `holdpoint ci measure`: paths are absolute, and the current folder is the checkout.
 #[derive(Clone, Debug, clap::Args)]
@@ -252,4 +248,40 @@ pub struct CiPromoteArgs {
     /// Branch of the proposal; a newer proposal replaces an older one
     #[arg(long, value_name = "NAME", default_value = "holdpoint/baseline")]
     pub branch: String,
+}
+
+requests! {
+    InitArgs => WorkflowsRequest {
+        dir, forge, force, no_repository, check, suite, branch, install, install_url, install_sha256, gpu, gpu_suite,
+        runner, label, weekly, promote, notify, history, forks,
+    }
+    EventArgs => EventRequest {
+        forge, event_name, event_path, sha, branch, label, scheduled, run_mode, measure,
+    }
+    GuardArgs => GuardRequest { event, pull_request, permission, hosted, repository, suite, output }
+    CiGateArgs => GateRequest { suite, artifacts, isolate, gpu, trend, decided, event }
+    MeasureArgs => MeasureRequest { suite, workdir, settings, artifacts, head, against, gpu, trend }
+    CiPromoteArgs => ProposalRequest { artifacts, branch }
+}
+
+impl From<DecidedArgs> for Option<PriorRuling> {
+    fn from(DecidedArgs { head, base, mode }: DecidedArgs) -> Self {
+        let (head, base) = head.zip(base)?;
+        Some(PriorRuling { mode: mode.unwrap_or(Mode::Against), head, base })
+    }
+}
+
+impl From<CiArgs> for CiRequest {
+    fn from(args: CiArgs) -> Self {
+        match args.command {
+            CiCommand::Init(args) => Self::Init(args.into()),
+            CiCommand::Gate(args) => Self::Gate(args.into()),
+            CiCommand::Report(args) => Self::Report(args.into()),
+            CiCommand::Guard(args) => Self::Guard(args.into()),
+            CiCommand::Promote(args) => Self::Promote(args.into()),
+            CiCommand::Notify(args) => Self::Notify(args.into()),
+            CiCommand::Measure(args) => Self::Measure(args.into()),
+            CiCommand::Wall => Self::Wall,
+        }
+    }
 }

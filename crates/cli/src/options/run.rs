@@ -1,6 +1,11 @@
-//! Options of `run`, `tune` and `worker`.
+//! Flags of `run`, `tune` and `worker`.
 
-use super::{EngineArgs, HistoryArg, SealArgs, SuiteArg, ab};
+use super::engine::EngineArgs;
+use super::groups::{HistoryArg, SealArgs, SuiteArg};
+use super::values;
+use holdpoint_flow::request::SuiteChoice;
+use holdpoint_flow::run::{RunRequest, RunSubject};
+use holdpoint_flow::worker::WorkerRequest;
 use std::path::PathBuf;
 
 /// `holdpoint run`.
@@ -25,7 +30,7 @@ pub struct RunArgs {
     pub history: HistoryArg,
     /// The seal's key.
     #[command(flatten)]
-    pub seal: SealArgs,
+    pub seal_key: SealArgs,
     /// End with this process, whose step the run is
     #[arg(long, value_name = "PID", hide = true)]
     pub parent: Option<u32>,
@@ -50,9 +55,30 @@ pub struct WorkerArgs {
     #[arg(long, value_name = "NAME")]
     pub worker: Option<String>,
     /// Add this much real work to every call, to show that a slowdown is found
-    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = ab::share)]
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = values::share)]
     pub slowdown: f64,
     /// Add this much real work to one sample in 32 of the CPU's ops, to show that a worse p99 is found
-    #[arg(long, value_name = "PERCENT", hide = true, default_value = "0%", value_parser = ab::share)]
+    #[arg(long, value_name = "PERCENT", hide = true, default_value = "0%", value_parser = values::share)]
     pub tail: f64,
+}
+
+requests! { WorkerArgs => WorkerRequest { suite, worker, slowdown, tail } }
+
+impl From<TuneArgs> for SuiteChoice {
+    fn from(args: TuneArgs) -> Self {
+        args.suite.into()
+    }
+}
+
+impl From<RunArgs> for RunRequest {
+    fn from(args: RunArgs) -> Self {
+        let RunArgs { suite, engine, output, devices, history, seal_key, parent } = args;
+        let suite = suite.into();
+        let subject = match (engine.into(), devices) {
+            (Some(model), _) => RunSubject::Model(model),
+            (None, Some(devices)) => RunSubject::Devices { suite, devices },
+            (None, None) => RunSubject::Suite(suite),
+        };
+        Self { subject, output, history: history.into(), seal_key: seal_key.into(), parent }
+    }
 }

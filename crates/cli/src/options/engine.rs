@@ -1,12 +1,14 @@
-//! Options of `sweep`, and those of `run` for models.
+//! Flags of `sweep`, and those of `run` for models.
 
-use super::SealArgs;
+use super::groups::SealArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use holdpoint_flow::request::EngineChoice;
+use holdpoint_flow::sweep::{SweepRequest, SweepSource};
 use holdpoint_model::suite::Provider;
 use std::path::PathBuf;
 
 /// A model and how it is run.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct EngineArgs {
     /// Measure this model: `.onnx` and `.ort` with ONNX Runtime, `.engine`, `.plan` and `.trt` with TensorRT (docs/engines.md)
     #[arg(long, value_name = "MODEL", help_heading = "Engine")]
@@ -54,6 +56,23 @@ pub struct EngineArgs {
     pub seed: u64,
 }
 
+impl From<EngineArgs> for Option<EngineChoice> {
+    fn from(args: EngineArgs) -> Self {
+        Some(EngineChoice {
+            model: args.engine?,
+            input_shapes: args.input_shape,
+            provider: args.provider,
+            threads: args.threads,
+            plugins: args.plugin,
+            python: args.python,
+            reference: args.reference,
+            check: !args.no_check,
+            iterations: args.iters,
+            seed: args.seed,
+        })
+    }
+}
+
 fn provider() -> impl TypedValueParser<Value = Provider> {
     let names = Provider::ALL.map(Provider::as_str);
     PossibleValuesParser::new(names).map(|name| {
@@ -94,5 +113,17 @@ pub struct SweepArgs {
     pub output_md: PathBuf,
     /// The seal's key.
     #[command(flatten)]
-    pub seal: SealArgs,
+    pub seal_key: SealArgs,
+}
+
+impl From<SweepArgs> for SweepRequest {
+    fn from(args: SweepArgs) -> Self {
+        let SweepArgs { engine, shape_case: shape_cases, times, output, output_json, output_md, seal_key } =
+            args;
+        let source = match engine.into() {
+            Some(engine) => SweepSource::Model { engine, shape_cases },
+            None => SweepSource::Times(times),
+        };
+        Self { source, output, output_json, output_md, seal_key: seal_key.into() }
+    }
 }

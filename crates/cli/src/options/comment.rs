@@ -1,4 +1,6 @@
-//! Options of `ci report` and `ci notify`.
+//! Flags of `ci report` and `ci notify`.
+
+use holdpoint_flow::ci::{NotifyRequest, ReportRequest};
 use holdpoint_render::judged::Rate;
 use std::path::PathBuf;
 
@@ -44,13 +46,6 @@ pub struct CiReportArgs {
     pub author: Option<String>,
 }
 
-impl CiReportArgs {
-    /// The commit that was measured, where it is given.
-    pub fn sha(&self) -> Option<&String> {
-        self.sha.as_ref().filter(|sha| !sha.is_empty())
-    }
-}
-
 /// `holdpoint ci notify`.
 #[derive(Debug, clap::Args)]
 pub struct NotifyArgs {
@@ -66,6 +61,13 @@ pub struct NotifyArgs {
     /// Print what would be sent, and send nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+requests! {
+    CiReportArgs => ReportRequest {
+        artifacts, key, dry_run, summary, check, gate_result, decision, reason, rate, pr, sha, author,
+    }
+    NotifyArgs => NotifyRequest { artifacts, conclusion, config, dry_run }
 }
 
 /// Longest key.

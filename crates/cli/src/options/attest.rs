@@ -1,69 +1,12 @@
-//! Options of `replay`, `attest` and `checklist`.
-use super::{SealArgs, SuiteArg};
-use clap::{Subcommand, ValueEnum};
+//! Flags of `attest` and `checklist`.
+
+use super::values::{self, Words};
+use clap::Subcommand;
+use holdpoint_flow::attest::{AttestRequest, AttestationRequest};
+use holdpoint_flow::checklist::ChecklistRequest;
+use holdpoint_flow::release::{ReleaseRequest, VerificationRequest};
 use holdpoint_model::attest::RuntimeTarget;
 use std::path::PathBuf;
-
-/// `holdpoint replay`.
-#[derive(Debug, clap::Args)]
-pub struct ReplayArgs {
-    #[command(subcommand)]
-    pub command: ReplayCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum ReplayCommand {
-    /// Compute a suite's workloads once from the seed, and keep the answers with their hashes
-    Record {
-        /// Which suite.
-        #[command(flatten)]
-        suite: SuiteArg,
-        /// Draw all inputs from this seed instead of the suite's
-        #[arg(long, value_name = "N")]
-        seed: Option<u64>,
-        /// Where to write the manifest; the answers go into a folder beside it
-        #[arg(long, short, value_name = "FILE", default_value = "artifacts/replay.json")]
-        output: PathBuf,
-        /// The seal's key.
-        #[command(flatten)]
-        seal: SealArgs,
-    },
-    /// Compute the answers again and report the first difference
-    Verify {
-        /// The manifest
-        #[arg(value_name = "MANIFEST", default_value = "artifacts/replay.json")]
-        manifest: PathBuf,
-        /// The suite that has the workers [default: the one in the manifest, unless it names programs]
-        #[arg(long, value_name = "NAME|FILE")]
-        suite: Option<String>,
-        /// Use this worker instead of the recorded ones, such as cuda
-        #[arg(long, value_name = "NAME")]
-        worker: Option<String>,
-        /// The CUDA device, counted from 0
-        #[arg(long, value_name = "N")]
-        device: Option<u32>,
-        /// How to compare
-        #[arg(long, value_enum, value_name = "HOW", default_value_t = ReplayCompare::Auto)]
-        compare: ReplayCompare,
-        /// Where to write what was found
-        #[arg(long, short, value_name = "FILE")]
-        output: Option<PathBuf>,
-        /// The seal's key.
-        #[command(flatten)]
-        seal: SealArgs,
-    },
-}
-
-/// How answers are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ReplayCompare {
-    /// Bit by bit where worker, instructions and device are those that were recorded, else by tolerance
-    Auto,
-    /// Bit by bit
-    Exact,
-    /// By the tolerance of the element type
-    Tolerance,
-}
 
 /// `holdpoint attest`.
 #[derive(Debug, clap::Args)]
@@ -152,11 +95,11 @@ pub struct ReleaseArgs {
 }
 
 /// Where attestations lie if nothing else is said.
-pub const ATTESTATION: &str = "artifacts/release/release_attestation.json";
+const ATTESTATION: &str = "artifacts/release/release_attestation.json";
 /// Help of `attest create --policy`.
 const DRAFT: &str = "The release policy; exits with 5 where it is not met, and writes the files all the same [default: none, the attestation is a draft]";
 /// And envelopes.
-pub const ENVELOPE: &str = "artifacts/release/release_attestation.dsse.json";
+const ENVELOPE: &str = "artifacts/release/release_attestation.dsse.json";
 
 /// `holdpoint attest create`.
 #[derive(Debug, clap::Args)]
@@ -175,8 +118,8 @@ pub struct AttestCreateArgs {
     #[arg(long, value_name = "NAME")]
     pub release_owner: Option<String>,
     /// Runtime of the release
-    #[arg(long, value_enum, value_name = "TARGET", default_value_t = TargetName::Cpu)]
-    pub runtime_target: TargetName,
+    #[arg(long, value_parser = values::word(TARGETS), value_name = "TARGET", default_value = "cpu")]
+    pub runtime_target: RuntimeTarget,
     /// The CI run [default: this one]
     #[arg(long, value_name = "URL")]
     pub ci_run_url: Option<String>,
@@ -203,28 +146,12 @@ pub struct AttestCreateArgs {
     pub release: ReleaseArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TargetName {
-    /// The CPU
-    Cpu,
-    /// PyTorch
-    Torch,
-    /// Triton
-    Triton,
-    /// TensorRT
-    Tensorrt,
-}
-
-impl From<TargetName> for RuntimeTarget {
-    fn from(name: TargetName) -> Self {
-        match name {
-            TargetName::Cpu => Self::Cpu,
-            TargetName::Torch => Self::Torch,
-            TargetName::Triton => Self::Triton,
-            TargetName::Tensorrt => Self::Tensorrt,
-        }
-    }
-}
+const TARGETS: Words<RuntimeTarget> = &[
+    ("cpu", "The CPU", RuntimeTarget::Cpu),
+    ("torch", "PyTorch", RuntimeTarget::Torch),
+    ("triton", "Triton", RuntimeTarget::Triton),
+    ("tensorrt", "TensorRT", RuntimeTarget::Tensorrt),
+];
 
 /// `holdpoint checklist`.
 #[derive(Debug, clap::Args)]
@@ -241,4 +168,28 @@ pub struct ChecklistArgs {
     /// If there is no checklist, create one with all five sections first
     #[arg(long)]
     pub init: bool,
+}
+
+requests! {
+    ReleaseArgs => ReleaseRequest { policy, release_dir }
+    VerifyArgs => VerificationRequest { artifacts, public_key, commit_sha, seal_keyid, release }
+    AttestCreateArgs => AttestationRequest {
+        artifacts, release_tag, commit_sha, release_owner, runtime_target, ci_run_url, artifact_path, gate_evidence,
+        without, output_json, output_md, release_file, release,
+    }
+    ChecklistArgs => ChecklistRequest { file, attestation, against, init }
+}
+
+impl From<AttestArgs> for AttestRequest {
+    fn from(args: AttestArgs) -> Self {
+        match args.command {
+            AttestCommand::Keygen { key, public_key } => Self::Keygen { key, public_key },
+            AttestCommand::Create(args) => Self::Create(args.into()),
+            AttestCommand::Sign { attestation, artifacts, release_dir, key, output } => {
+                Self::Sign { attestation, artifacts, release_dir, key, output }
+            }
+            AttestCommand::Verify { file, against } => Self::Verify { file, against: against.into() },
+            AttestCommand::Show { file } => Self::Show { file },
+        }
+    }
 }

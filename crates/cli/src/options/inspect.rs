@@ -1,6 +1,11 @@
-//! Options of `profile` and `sanitize`.
-use super::SuiteArg;
-use clap::ValueEnum;
+//! Flags of `profile` and `sanitize`.
+
+use super::groups::SuiteArg;
+use super::values::{self, Words};
+use clap::builder::TypedValueParser;
+use holdpoint_flow::profile::{ProfileRequest, ProfileSource, TIMEOUT_S};
+use holdpoint_flow::request::ProfileOn;
+use holdpoint_flow::sanitize::{SanitizeRequest, Sanitizer};
 use std::path::PathBuf;
 
 /// `holdpoint profile`.
@@ -32,12 +37,9 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "FILE", requires = "against")]
     pub comparison: Option<PathBuf>,
     /// How long one workload may take under the profiler
-    #[arg(long, value_name = "SECONDS", default_value_t = PROFILE_TIMEOUT_S, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT_S, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
 }
-
-/// Seconds that one workload may take under the profiler: tens of replays of some launches take a few.
-pub const PROFILE_TIMEOUT_S: u32 = 120;
 
 /// `holdpoint sanitize`.
 #[derive(Debug, clap::Args)]
@@ -50,8 +52,8 @@ pub struct SanitizeArgs {
     #[command(flatten)]
     pub suite: SuiteArg,
     /// The tools to use [default: all]
-    #[arg(long, value_enum, value_name = "TOOL", value_delimiter = ',')]
-    pub tool: Vec<SanitizerName>,
+    #[arg(long, value_parser = values::word(SANITIZERS), value_name = "TOOL", value_delimiter = ',')]
+    pub tool: Vec<Sanitizer>,
     /// Where to write the report; the sanitizer's logs go into a folder beside it
     #[arg(long, short, value_name = "FILE", default_value = "artifacts/sanitize.json")]
     pub output: PathBuf,
@@ -60,36 +62,36 @@ pub struct SanitizeArgs {
     pub timeout: u32,
 }
 
-/// The tools of compute-sanitizer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SanitizerName {
-    /// Accesses out of bounds or misaligned
-    Memcheck,
-    /// Races in shared memory
-    Racecheck,
-    /// Reads of memory that was never written
-    Initcheck,
-    /// Barriers that not all threads reach
-    Synccheck,
+const SANITIZERS: Words<Sanitizer> = &[
+    ("memcheck", "Accesses out of bounds or misaligned", Sanitizer::Memcheck),
+    ("racecheck", "Races in shared memory", Sanitizer::Racecheck),
+    ("initcheck", "Reads of memory that was never written", Sanitizer::Initcheck),
+    ("synccheck", "Barriers that not all threads reach", Sanitizer::Synccheck),
+];
+
+/// Reads when a gate looks into kernels.
+pub fn profile_on() -> impl TypedValueParser<Value = ProfileOn> {
+    values::word(&[
+        ("never", "Not at all", ProfileOn::Never),
+        ("regression", "The kernels of workloads that regressed", ProfileOn::Regression),
+    ])
 }
 
-impl SanitizerName {
-    /// As compute-sanitizer calls it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Memcheck => "memcheck",
-            Self::Racecheck => "racecheck",
-            Self::Initcheck => "initcheck",
-            Self::Synccheck => "synccheck",
-        }
+impl From<SanitizeArgs> for SanitizeRequest {
+    fn from(args: SanitizeArgs) -> Self {
+        let SanitizeArgs { workloads, suite, tool: tools, output, timeout } = args;
+        Self { workloads, suite: suite.into(), tools, output, timeout }
     }
 }
 
-/// When a gate looks into kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ProfileOn {
-    /// Not at all
-    Never,
-    /// The kernels of workloads that regressed
-    Regression,
+impl From<ProfileArgs> for ProfileRequest {
+    fn from(args: ProfileArgs) -> Self {
+        let ProfileArgs { workloads, suite, kernel, against, from, rules, output, comparison, timeout } =
+            args;
+        let source = match from {
+            Some(file) => ProfileSource::File(file),
+            None => ProfileSource::Suite { suite: suite.into(), workloads, kernel, timeout, output },
+        };
+        Self { source, against, rules, comparison }
+    }
 }

@@ -1,5 +1,6 @@
-//! Options of `init`.
+//! Flags of `init`.
 
+use holdpoint_flow::init::InitRequest;
 use std::path::PathBuf;
 
 /// `holdpoint init`.
@@ -13,3 +14,5 @@ pub struct FirstSuiteArgs {
     #[arg(long)]
     pub force: bool,
 }
+
+requests! { FirstSuiteArgs => InitRequest { dir, force } }

@@ -1,21 +1,24 @@
-//! Options of `baseline`.
-use super::{RUNS_DEFAULT, SuiteArg};
+//! Flags of `baseline`.
+
+use super::groups::SuiteArg;
 use clap::Subcommand;
+use holdpoint_flow::baseline::{
+    BaselineChoice, BaselinePage, BaselineRequest, FOLDER_DEFAULT, RUNS_DEFAULT, RecordRequest,
+};
+use holdpoint_flow::promote::PromoteRequest;
 use std::path::PathBuf;
 
 /// Where baselines are kept.
-#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct BaselineDir {
     /// Folder with one baseline per suite and machine
-    #[arg(long, value_name = "DIR", default_value = BASELINES)]
+    #[arg(long, value_name = "DIR", default_value = FOLDER_DEFAULT)]
     pub baseline_dir: PathBuf,
 }
 
-const BASELINES: &str = ".holdpoint/baselines";
-
-impl Default for BaselineDir {
-    fn default() -> Self {
-        Self { baseline_dir: BASELINES.into() }
+impl From<BaselineDir> for PathBuf {
+    fn from(dir: BaselineDir) -> Self {
+        dir.baseline_dir
     }
 }
 
@@ -112,4 +115,24 @@ pub struct PromoteArgs {
     /// Where baselines are kept.
     #[command(flatten)]
     pub baseline_dir: BaselineDir,
+}
+
+requests! {
+    RecordArgs => RecordRequest { reports, suite, runs, baseline, baseline_dir }
+    ShowArgs => BaselineChoice { baseline, suite, baseline_dir }
+    ShowPageArgs => BaselinePage { which, html, repository }
+    PromoteArgs => PromoteRequest { reports, rev, by, new_machine, baseline, baseline_dir }
+}
+
+impl From<BaselineArgs> for BaselineRequest {
+    fn from(args: BaselineArgs) -> Self {
+        match args.command {
+            BaselineCommand::Record(args) => Self::Record(args.into()),
+            BaselineCommand::Append(args) => Self::Append(args.into()),
+            BaselineCommand::Show(args) => Self::Show(args.into()),
+            BaselineCommand::Template(args) => Self::Template(args.into()),
+            BaselineCommand::Promote(args) => Self::Promote(args.into()),
+            BaselineCommand::Fit(args) => Self::Fit(args.into()),
+        }
+    }
 }

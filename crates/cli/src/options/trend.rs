@@ -1,7 +1,9 @@
-//! Options of `trend`.
+//! Flags of `trend`.
 
+use super::values;
 use clap::Subcommand;
-use holdpoint_history::Location;
+use holdpoint_flow::request::Location;
+use holdpoint_flow::trend::{TrendPage, TrendRequest, TrendSource};
 use std::path::PathBuf;
 
 /// `holdpoint trend`.
@@ -39,8 +41,8 @@ pub struct TrendShowArgs {
     #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
     pub dir: PathBuf,
     /// Show the series of this history instead: a file, postgres://…, or git:REF [without a value: .holdpoint/history.db]
-    #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT, conflicts_with = "file")]
-    pub history: Option<String>,
+    #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT, value_parser = values::location, conflicts_with = "file")]
+    pub history: Option<Location>,
     /// With --history: only of this workload
     #[arg(long, value_name = "NAME", requires = "history")]
     pub workload: Option<String>,
@@ -54,4 +56,25 @@ pub struct TrendShowArgs {
     /// `origin` of the repository here, if it has the newest commit and is on a forge that is known]
     #[arg(long, value_name = "URL")]
     pub repository: Option<String>,
+}
+
+impl From<TrendArgs> for TrendRequest {
+    fn from(args: TrendArgs) -> Self {
+        match args.command {
+            TrendCommand::Append { trends, dir } => Self::Append { trends, dir },
+            TrendCommand::Show(args) => Self::Show(args.into()),
+        }
+    }
+}
+
+impl From<TrendShowArgs> for TrendPage {
+    fn from(args: TrendShowArgs) -> Self {
+        let TrendShowArgs { file, suite, dir, history, workload, html, svg, repository } = args;
+        let source = match (history, file) {
+            (Some(location), _) => TrendSource::History { location, suite, workload },
+            (None, Some(file)) => TrendSource::File(file),
+            (None, None) => TrendSource::Suite { name: suite, dir },
+        };
+        Self { source, html, svg, repository }
+    }
 }

@@ -1,7 +1,9 @@
-//! Options of `changes`.
+//! Flags of `changes`.
 
-use super::{SelectArgs, StoreArg};
-use holdpoint_history::Location;
+use super::history::SelectArgs;
+use super::values;
+use holdpoint_flow::changes::ChangesRequest;
+use holdpoint_flow::request::Location;
 use std::path::PathBuf;
 
 /// Examples of `holdpoint changes -h`.
@@ -19,8 +21,8 @@ pub struct ChangesArgs {
     #[arg(value_name = "FILE", conflicts_with = "history")]
     pub files: Vec<PathBuf>,
     /// The history: a file, postgres://…, or git:REF [default: `[history]` of perf.toml, here or above; else .holdpoint/history.db]
-    #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT)]
-    pub history: Option<String>,
+    #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT, value_parser = values::location)]
+    pub history: Option<Location>,
     /// Which series of it.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -29,8 +31,4 @@ pub struct ChangesArgs {
     pub alerts: bool,
 }
 
-impl ChangesArgs {
-    pub fn store(&self) -> StoreArg {
-        StoreArg { store: self.history.clone() }
-    }
-}
+requests! { ChangesArgs => ChangesRequest { files, history, select, alerts } }

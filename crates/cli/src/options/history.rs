@@ -1,28 +1,13 @@
-//! Options of `history`, and the flag by which other commands add to one.
+//! Flags of `history`.
 
-use clap::{Subcommand, ValueEnum};
-use holdpoint_history::Location;
+use super::values::{self, Words};
+use clap::Subcommand;
+use holdpoint_flow::history::{
+    AcceptRequest, AddRequest, ExportRequest, HistoryForm, HistoryRequest, PruneRequest,
+};
+use holdpoint_flow::request::Location;
 use holdpoint_model::{SeriesFilter, Timestamp};
 use std::path::PathBuf;
-
-/// The history that a command adds what it measures to.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct HistoryArg {
-    /// Add the run to this history, and judge a gate by it: a file, postgres://… or git:REF [default: the suite's; without a
-    /// value: .holdpoint/history.db]
-    #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT)]
-    pub history: Option<String>,
-    /// Whether the suite's own history is left alone.
-    #[arg(skip)]
-    pub ignores_suite: bool,
-}
-
-impl HistoryArg {
-    /// No history, whatever the suite says: that of a change is not to be believed.
-    pub fn none() -> Self {
-        Self { history: None, ignores_suite: true }
-    }
-}
 
 /// `holdpoint history`.
 #[derive(Debug, clap::Args)]
@@ -35,8 +20,14 @@ pub struct HistoryArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct StoreArg {
     /// A file, postgres://…, or git:REF [default: `[history]` of perf.toml, here or above; else .holdpoint/history.db]
-    #[arg(long, value_name = "STORE")]
-    pub store: Option<String>,
+    #[arg(long, value_name = "STORE", value_parser = values::location)]
+    pub store: Option<Location>,
+}
+
+impl From<StoreArg> for Option<Location> {
+    fn from(arg: StoreArg) -> Self {
+        arg.store
+    }
 }
 
 /// Which of its series.
@@ -59,10 +50,10 @@ pub struct SelectArgs {
     pub series: Option<String>,
 }
 
-impl SelectArgs {
-    pub fn filter(&self) -> SeriesFilter {
-        let Self { suite, workload, metric, machine, series } = self.clone();
-        SeriesFilter { suite, workload, metric, machine, id: series }
+impl From<SelectArgs> for SeriesFilter {
+    fn from(args: SelectArgs) -> Self {
+        let SelectArgs { suite, workload, metric, machine, series } = args;
+        Self { suite, workload, metric, machine, id: series }
     }
 }
 
@@ -127,22 +118,18 @@ pub struct ExportArgs {
     #[command(flatten)]
     pub select: SelectArgs,
     /// The form of the table
-    #[arg(long = "as", value_enum, value_name = "FORM", default_value_t = HistoryForm::Csv)]
+    #[arg(long = "as", value_parser = values::word(FORMS), value_name = "FORM", default_value = "csv")]
     pub form: HistoryForm,
     /// Where to write it [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum HistoryForm {
-    /// A row for each point
-    Csv,
-    /// The series with their points, versions and accepted changes
-    Json,
-    /// The rows of the CSV as Parquet; needs --output
-    Parquet,
-}
+const FORMS: Words<HistoryForm> = &[
+    ("csv", "A row for each point", HistoryForm::Csv),
+    ("json", "The series with their points, versions and accepted changes", HistoryForm::Json),
+    ("parquet", "The rows of the CSV as Parquet; needs --output", HistoryForm::Parquet),
+];
 
 /// `holdpoint history prune`.
 #[derive(Debug, clap::Args)]
@@ -180,6 +167,31 @@ pub struct AcceptArgs {
     /// The reason
     #[arg(long, value_name = "TEXT")]
     pub why: String,
+}
+
+requests! {
+    AddArgs => AddRequest { files, store, revision, push, at }
+    ExportArgs => ExportRequest { store, select, form, output }
+    PruneArgs => PruneRequest { store, older_than, keep, runs, push }
+    AcceptArgs => AcceptRequest { store, select, revision, by, why }
+}
+
+impl From<HistoryArgs> for HistoryRequest {
+    fn from(args: HistoryArgs) -> Self {
+        match args.command {
+            HistoryCommand::Add(args) => Self::Add(args.into()),
+            HistoryCommand::List { store, select } => {
+                Self::List { store: store.into(), select: select.into() }
+            }
+            HistoryCommand::Show { store, select, points } => {
+                Self::Show { store: store.into(), select: select.into(), points }
+            }
+            HistoryCommand::Export(args) => Self::Export(args.into()),
+            HistoryCommand::Prune(args) => Self::Prune(args.into()),
+            HistoryCommand::Accept(args) => Self::Accept(args.into()),
+            HistoryCommand::Migrate { store } => Self::Migrate { store: store.into() },
+        }
+    }
 }
 
 fn timestamp(text: &str) -> Result<Timestamp, String> {

@@ -1,5 +1,7 @@
-//! Options of `report`.
-use clap::ValueEnum;
+//! Flags of `report`.
+
+use super::values::{self, Words};
+use holdpoint_flow::report::{ExportForm, ReportForm, ReportRequest};
 use std::path::PathBuf;
 
 /// `holdpoint report`.
@@ -26,7 +28,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "REPORT", requires = "page", conflicts_with = "form")]
     pub ceilings: Option<PathBuf>,
     /// Show and write it in another program's format
-    #[arg(long = "as", value_enum, value_name = "FORM", conflicts_with = "comparison")]
+    #[arg(long = "as", value_parser = values::word(FORMS), value_name = "FORM", conflicts_with = "comparison")]
     pub form: Option<ReportForm>,
     /// Where to write it in that format
     #[arg(long, short, value_name = "FILE", requires = "form")]
@@ -36,55 +38,28 @@ pub struct ReportArgs {
     pub location: Option<String>,
 }
 
-/// The forms of other programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ReportForm {
-    /// The GPU report of Apex-X, from the report of a GPU suite (docs/gpu-reports.md)
-    ApexGpu,
-    /// Annotations of a GitHub Actions job, from a comparison
-    Github,
-    /// JUnit's XML, from a comparison
-    Junit,
-    /// SARIF 2.1.0, from a comparison
-    Sarif,
-    /// Bencher Metric Format
-    Bmf,
-    /// The input of github-action-benchmark, customSmallerIsBetter
-    GithubActionBenchmark,
-    /// OpenMetrics text, for Prometheus
-    Openmetrics,
-    /// A table with a row for each sample
-    Csv,
-    /// The same table as Parquet; needs --output
-    Parquet,
-}
-
-/// The forms of programs that keep or draw numbers (docs/imports.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExportForm {
-    Bmf,
-    GithubActionBenchmark,
-    Openmetrics,
-    Csv,
-    Parquet,
-}
-
-impl ExportForm {
-    /// Whether it holds samples and nothing else.
-    pub fn is_samples(self) -> bool {
-        matches!(self, Self::Csv | Self::Parquet)
+requests! {
+    ReportArgs => ReportRequest {
+        report, comparison, markdown, html, repository, ceilings, form, output, location,
     }
 }
 
-impl ReportForm {
-    pub fn export(self) -> Option<ExportForm> {
-        Some(match self {
-            Self::Bmf => ExportForm::Bmf,
-            Self::GithubActionBenchmark => ExportForm::GithubActionBenchmark,
-            Self::Openmetrics => ExportForm::Openmetrics,
-            Self::Csv => ExportForm::Csv,
-            Self::Parquet => ExportForm::Parquet,
-            Self::ApexGpu | Self::Github | Self::Junit | Self::Sarif => return None,
-        })
-    }
-}
+const FORMS: Words<ReportForm> = &[
+    (
+        "apex-gpu",
+        "The GPU report of Apex-X, from the report of a GPU suite (docs/gpu-reports.md)",
+        ReportForm::ApexGpu,
+    ),
+    ("github", "Annotations of a GitHub Actions job, from a comparison", ReportForm::Github),
+    ("junit", "JUnit's XML, from a comparison", ReportForm::Junit),
+    ("sarif", "SARIF 2.1.0, from a comparison", ReportForm::Sarif),
+    ("bmf", "Bencher Metric Format", ReportForm::Export(ExportForm::Bmf)),
+    (
+        "github-action-benchmark",
+        "The input of github-action-benchmark, customSmallerIsBetter",
+        ReportForm::Export(ExportForm::GithubActionBenchmark),
+    ),
+    ("openmetrics", "OpenMetrics text, for Prometheus", ReportForm::Export(ExportForm::Openmetrics)),
+    ("csv", "A table with a row for each sample", ReportForm::Export(ExportForm::Csv)),
+    ("parquet", "The same table as Parquet; needs --output", ReportForm::Export(ExportForm::Parquet)),
+];

@@ -1,6 +1,7 @@
-//! Options of `cache`.
+//! Flags of `cache`.
 
 use clap::Subcommand;
+use holdpoint_flow::cache::CacheRequest;
 use std::time::Duration;
 
 /// `holdpoint cache`.
@@ -22,6 +23,17 @@ pub enum CacheCommand {
         #[arg(long, conflicts_with = "older_than")]
         all: bool,
     },
+}
+
+impl From<CacheArgs> for CacheRequest {
+    fn from(args: CacheArgs) -> Self {
+        match args.command {
+            None => Self::List,
+            Some(CacheCommand::Clean { older_than, all }) => {
+                Self::Clean { older_than: (!all).then_some(older_than) }
+            }
+        }
+    }
 }
 
 fn age(text: &str) -> Result<Duration, String> {

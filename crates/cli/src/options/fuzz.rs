@@ -1,6 +1,10 @@
-//! Options of `fuzz`.
-use super::{SealArgs, SuiteArg};
+//! Flags of `fuzz`.
+
+use super::groups::{SealArgs, SuiteArg};
+use super::values::{self, Words};
 use clap::Subcommand;
+use holdpoint_flow::fuzz::{FuzzRequest, FuzzSearch};
+use holdpoint_model::fuzz::OnInaccurate;
 use std::path::PathBuf;
 
 /// `holdpoint fuzz`.
@@ -26,8 +30,8 @@ pub struct FuzzArgs {
     #[arg(long)]
     pub fail_fast: bool,
     /// Consequence of errors within the tolerance that are larger than they should be [default: the suite's, else report]
-    #[arg(long, value_name = "WHAT")]
-    pub accuracy: Option<Accuracy>,
+    #[arg(long, value_name = "WHAT", value_parser = values::word(CONSEQUENCES))]
+    pub accuracy: Option<OnInaccurate>,
     /// Element types in place of the workloads' own, such as f16,bf16
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub dtype: Vec<String>,
@@ -39,16 +43,11 @@ pub struct FuzzArgs {
     pub save: PathBuf,
     /// The seal's key.
     #[command(flatten)]
-    pub seal: SealArgs,
+    pub seal_key: SealArgs,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub enum Accuracy {
-    /// Name them
-    Report,
-    /// The kernel fails
-    Fail,
-}
+const CONSEQUENCES: Words<OnInaccurate> =
+    &[("report", "Name them", OnInaccurate::Report), ("fail", "The kernel fails", OnInaccurate::Fail)];
 
 #[derive(Debug, Subcommand)]
 pub enum FuzzCommand {
@@ -64,4 +63,24 @@ pub enum FuzzCommand {
         #[arg(long, value_name = "N")]
         device: Option<u32>,
     },
+}
+
+impl From<FuzzArgs> for FuzzRequest {
+    fn from(args: FuzzArgs) -> Self {
+        if let Some(FuzzCommand::Replay { files, suite, device }) = args.replay {
+            return Self::Replay { files, suite, device };
+        }
+        Self::Search(FuzzSearch {
+            suite: args.suite.into(),
+            only: args.only,
+            cases: args.cases,
+            seed: args.seed,
+            fail_fast: args.fail_fast,
+            accuracy: args.accuracy,
+            dtypes: args.dtype,
+            output: args.output,
+            save: args.save,
+            seal_key: args.seal_key.into(),
+        })
+    }
 }

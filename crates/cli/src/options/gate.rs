@@ -1,11 +1,17 @@
-//! Options of `gate`.
+//! Flags of `gate`: which of its questions they ask, and which of them belong to another one.
 
-use super::ab::first_given;
-use super::{
-    AbFiles, BaselineDir, DecideArgs, HistoryArg, PolicyArgs, ProfileOn, SealArgs, SuiteArg, WaiversArg,
+use super::baseline::BaselineDir;
+use super::decide::{DecideArgs, first_given};
+use super::groups::{HistoryArg, SealArgs, SuiteArg, WaiversArg};
+use super::inspect::profile_on;
+use super::policy::PolicyArgs;
+use holdpoint_flow::FlowError;
+use holdpoint_flow::baseline::FOLDER_DEFAULT;
+use holdpoint_flow::gate::{BaselineQuestion, GateQuestion, GateRequest, GateSides};
+use holdpoint_flow::request::{
+    EvidenceFiles, HistoryChoice, Policy, PolicyChoice, ProfileOn, SidesRequest, check_policy_of_sides,
 };
-use holdpoint_gate::Policy;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Examples of `holdpoint gate -h`.
 const GATE_EXAMPLES: &str = "\
@@ -43,7 +49,7 @@ pub struct GateArgs {
     pub policy: PolicyArgs,
     /// Decision between revisions.
     #[command(flatten)]
-    pub decide: DecideArgs,
+    pub decision: DecideArgs,
     /// Waivers.
     #[command(flatten)]
     pub waivers: WaiversArg,
@@ -54,7 +60,7 @@ pub struct GateArgs {
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
     /// Profile the kernels of what regressed, into the same folder
-    #[arg(long, value_enum, value_name = "WHEN", hide = true, default_value_t = ProfileOn::Never)]
+    #[arg(long, value_parser = profile_on(), value_name = "WHEN", hide = true, default_value = "never")]
     pub profile_on: ProfileOn,
     /// Compare with this machine's stored baseline; if there is none yet, end as inconclusive instead of recording one
     #[arg(long)]
@@ -74,32 +80,66 @@ pub struct GateArgs {
     pub last_good: Option<String>,
     /// The seal's key.
     #[command(flatten)]
-    pub seal: SealArgs,
+    pub seal_key: SealArgs,
 }
 
 impl GateArgs {
-    /// The files that a comparison side by side reads and writes.
-    pub fn files(&self) -> AbFiles {
-        AbFiles {
-            artifacts: self.artifacts.clone(),
-            resume: self.resume,
-            calibration_dir: self.calibration_dir.clone(),
-            waivers: self.waivers.clone(),
+    /// The question that the flags ask, and where its evidence goes. A flag that would do nothing is refused.
+    pub fn request(self) -> Result<GateRequest, FlowError> {
+        let (baseline_flag, sides_flag) = (self.flag_of_baseline(), self.flag_of_sides());
+        let Self { baseline, baseline_dir, require_baseline, runs, confirm, last_good, .. } = self;
+        let policy = PolicyChoice::from(self.policy);
+        let how = SidesRequest { decision: self.decision.into(), policy: policy.policy, resume: self.resume };
+        let sides = GateSides { in_place: self.dirty, how };
+        let history = HistoryChoice::from(self.history);
+        let question = match (self.against, &history) {
+            (Some(revision), _) => {
+                check_policy_of_sides(policy.policy)?;
+                refuse(baseline_flag, "with a stored baseline, without --against")?;
+                GateQuestion::Against { revision, sides }
+            }
+            (None, HistoryChoice::At(location)) if baseline.is_none() => {
+                refuse(baseline_flag, "with a stored baseline, without --history")?;
+                GateQuestion::History { location: location.clone(), last_good, sides }
+            }
+            _ => match baseline_flag {
+                Some(asks) => {
+                    refuse(sides_flag, &format!("side by side, {asks} for one with a stored baseline"))?;
+                    let tolerance = sides.how.decision.question.tolerance;
+                    let baseline_dir = baseline_dir.into();
+                    GateQuestion::Baseline(BaselineQuestion {
+                        baseline,
+                        baseline_dir,
+                        policy,
+                        tolerance,
+                        require_baseline,
+                        runs,
+                        confirm,
+                    })
+                }
+                None => GateQuestion::Default { sides, sides_flag },
+            },
+        };
+        let files = EvidenceFiles {
+            artifacts: self.artifacts,
+            calibration_dir: self.calibration_dir,
+            waivers: self.waivers.into(),
             profile_on: self.profile_on,
-            history: self.history.clone(),
-            seal: self.seal.clone(),
-        }
+            history,
+            seal_key: self.seal_key.into(),
+        };
+        Ok(GateRequest { suite: self.suite.into(), question, files })
     }
 
     /// A flag that was given and means something with a stored baseline only.
-    pub fn flag_of_baseline(&self) -> Option<&'static str> {
+    fn flag_of_baseline(&self) -> Option<&'static str> {
         let policy = self.policy.policy;
         first_given(&[
             ("--baseline", self.baseline.is_some()),
             ("--require-baseline", self.require_baseline),
             ("--runs", self.runs.is_some()),
             ("--confirm", self.confirm.is_some()),
-            ("--baseline-dir", self.baseline_dir != BaselineDir::default()),
+            ("--baseline-dir", self.baseline_dir.baseline_dir != Path::new(FOLDER_DEFAULT)),
             ("--allow", !self.policy.allow.is_empty()),
             ("--threshold", self.policy.threshold.is_some()),
             ("--policy", policy.is_some_and(Policy::takes_baseline)),
@@ -107,14 +147,19 @@ impl GateArgs {
     }
 
     /// A flag that was given and means something with two sides only.
-    pub fn flag_of_sides(&self) -> Option<&'static str> {
+    fn flag_of_sides(&self) -> Option<&'static str> {
         let own = first_given(&[("--dirty", self.dirty), ("--resume", self.resume)]);
-        own.or_else(|| self.decide.flag_of_sides())
+        own.or_else(|| self.decision.flag_of_sides())
     }
 }
 
-/// Runs behind a baseline: ten see half of the slowdown that five see, at a rate of one false alarm in 1000 suites; twenty
-/// would see a quarter less.
-pub const RUNS_DEFAULT: u32 = 10;
-/// Runs that are added when the first is slower than allowed.
-pub const CONFIRM_DEFAULT: u32 = 2;
+/// Refuses a flag of another question.
+fn refuse(flag: Option<&str>, why: &str) -> Result<(), FlowError> {
+    match flag {
+        Some(flag) => Err(FlowError::Input(format!("{flag} is for a gate {why}"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

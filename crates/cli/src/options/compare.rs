@@ -1,6 +1,9 @@
-//! Options of `compare`.
+//! Flags of `compare`.
 
-use super::{PolicyArgs, QuestionArgs, WaiversArg};
+use super::decide::QuestionArgs;
+use super::groups::WaiversArg;
+use super::policy::PolicyArgs;
+use holdpoint_flow::compare::CompareRequest;
 use std::path::PathBuf;
 
 /// `holdpoint compare`.
@@ -27,4 +30,8 @@ pub struct CompareArgs {
     /// Where to write the trend point
     #[arg(long, value_name = "FILE")]
     pub trend_output: Option<PathBuf>,
+}
+
+requests! {
+    CompareArgs => CompareRequest { report, baseline, policy, question, waivers, summary, trend_output }
 }

@@ -1,0 +1,16 @@
+//! Parts of requests that several commands share: plain values, with no trace of how they were given.
+
+mod decision;
+mod engine;
+mod evidence;
+mod policy;
+mod suite;
+
+pub use crate::support::suites::default_name as default_suite;
+pub use decision::{Decision, Question, SidesRequest};
+pub use engine::EngineChoice;
+pub use evidence::{EvidenceFiles, HistoryChoice, ProfileOn};
+pub use holdpoint_gate::Policy;
+pub use holdpoint_history::Location;
+pub use policy::{PolicyChoice, check_policy_of_sides, policy_of_sides};
+pub use suite::SuiteChoice;
