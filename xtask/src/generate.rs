@@ -1,6 +1,7 @@
 //! Files that are generated from the code: JSON Schemas, the command reference, and the constants in METHODOLOGY.md.
 
 use crate::constants;
+use holdpoint_measure::harness::{self, Harness};
 use holdpoint_model::{
     AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Document, Envelope, FuzzFile,
     FuzzReport, Profile, ProfileComparison, ReleasePolicy, ReplayManifest, ReplayVerification, Report,
@@ -58,7 +59,7 @@ fn files(root: &Path) -> Vec<(String, String)> {
         document::<ProfileComparison>("profile-comparison"),
         document::<SanitizeReport>("sanitize"),
         document::<Roofline>("roofline"),
-        schema::<Suite>("suite"),
+        suite(),
         schema::<ReleasePolicy>("release-policy"),
         schema::<Waivers>("waivers"),
         schema::<NotifyConfig>("notify"),
@@ -97,6 +98,16 @@ fn document<T: JsonSchema + Document>(name: &str) -> (String, String) {
 
 fn schema<T: JsonSchema>(name: &str) -> (String, String) {
     written(name, &schema_for!(T))
+}
+
+/// That of a suite, with the names of the harnesses that there are.
+fn suite() -> (String, String) {
+    let mut schema = schema_for!(Suite);
+    if let Some(kind) = schema.pointer_mut("/$defs/HarnessKind").and_then(Value::as_object_mut) {
+        let names: Vec<&str> = harness::all().map(Harness::name).collect();
+        kind.insert("enum".to_owned(), json!(names));
+    }
+    written("suite", &schema)
 }
 
 fn written(name: &str, schema: &Schema) -> (String, String) {

@@ -1,5 +1,6 @@
 //! Proposes a suite from a repository's files: the harness whose benchmarks are there, or its build and a program. Pure.
 
+use holdpoint_measure::harness::{self, Harness, Runs, Trace};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -17,71 +18,23 @@ pub struct Proposal {
     pub others: Vec<String>,
 }
 
-/// A harness is there if a file of such a name has this text in it.
-struct Rule {
-    kind: &'static str,
-    names: &'static [&'static str],
-    mark: &'static str,
-    runs: Runs,
-}
-
-/// How the benchmarks of a harness are run.
-enum Runs {
-    /// By its own command, which the driver knows.
-    ByItself,
-    /// The file is a script.
-    Script,
-    /// The file is compiled into a program.
-    Program,
-    /// By Java, from an archive.
-    Jar,
-}
-
-/// In the order of preference.
-const RULES: [Rule; 9] = [
-    Rule { kind: "criterion", names: &["Cargo.toml"], mark: "criterion", runs: Runs::ByItself },
-    Rule { kind: "divan", names: &["Cargo.toml"], mark: "divan", runs: Runs::ByItself },
-    Rule { kind: "go", names: &["_test.go"], mark: "func Benchmark", runs: Runs::ByItself },
-    Rule {
-        kind: "pytest-benchmark",
-        names: &["pyproject.toml", "requirements.txt", "setup.cfg", "setup.py", "tox.ini", "Pipfile", ".txt"],
-        mark: "pytest-benchmark",
-        runs: Runs::ByItself,
-    },
-    Rule { kind: "pyperf", names: &[".py"], mark: "pyperf.Runner(", runs: Runs::Script },
-    Rule {
-        kind: "google-benchmark",
-        names: &[".cc", ".cpp", ".cxx"],
-        mark: "benchmark/benchmark.h",
-        runs: Runs::Program,
-    },
-    Rule { kind: "nvbench", names: &[".cu"], mark: "nvbench/nvbench.cuh", runs: Runs::Program },
-    Rule { kind: "catch2", names: &[".cc", ".cpp", ".cxx"], mark: "BENCHMARK(", runs: Runs::Program },
-    Rule {
-        kind: "jmh",
-        names: &["pom.xml", "build.gradle", "build.gradle.kts"],
-        mark: "jmh",
-        runs: Runs::Jar,
-    },
-];
-
 /// Files that builds and programs are known by, beside those of the harnesses.
 const BUILDS: [&str; 4] = ["CMakeLists.txt", "Makefile", "package.json", "package-lock.json"];
 
 /// Names of files that are worth reading.
 pub fn is_wanted(name: &str) -> bool {
-    RULES.iter().flat_map(|rule| rule.names).chain(&BUILDS).any(|wanted| name.ends_with(wanted))
+    let traces = harness::all().filter_map(Harness::trace);
+    traces.flat_map(|trace| trace.names).chain(&BUILDS).any(|wanted| name.ends_with(wanted))
 }
 
 /// The suite that a repository would start with.
 pub fn propose(files: &Files) -> Proposal {
-    let found: Vec<(&Rule, &str)> =
-        RULES.iter().filter_map(|rule| Some((rule, find(files, rule)?))).collect();
+    let found: Vec<Found<'_>> = harness::all().filter_map(|harness| find(files, harness)).collect();
     let (text, is_complete) = match found.first() {
-        Some((rule, path)) => harness(files, rule, path),
+        Some(found) => suite_of(files, found),
         None => program(files),
     };
-    let others = found.iter().skip(1).map(|(rule, path)| format!("{} ({path})", rule.kind)).collect();
+    let others = found.iter().skip(1).map(|found| format!("{} ({})", found.kind, found.path)).collect();
     let text = format!("{HEAD}{text}{GATE}");
     Proposal { text, is_complete, others }
 }
@@ -98,21 +51,27 @@ tolerance = \"2%\"    # how much slower a workload may be
 budget = 20.0       # seconds per workload, at most; what is decided sooner leaves its time to others
 ";
 
-/// The first file that shows a harness.
-fn find<'a>(files: &'a Files, rule: &Rule) -> Option<&'a str> {
-    let shows = |(path, text): &(&String, &String)| {
-        let is_named = rule.names.iter().any(|name| path.ends_with(name));
-        // Other tools have such a macro as well.
-        let is_meant = rule.kind != "catch2" || text.contains("catch2/") || text.contains("catch.hpp");
-        is_named && is_meant && text.contains(rule.mark)
-    };
-    files.iter().find(shows).map(|(path, _)| path.as_str())
+/// A harness, and the first file that shows that it is there.
+struct Found<'a> {
+    kind: &'static str,
+    runs: Runs,
+    path: &'a str,
 }
 
-fn harness(files: &Files, rule: &Rule, path: &str) -> (String, bool) {
-    let Rule { kind, .. } = rule;
+fn find<'a>(files: &'a Files, harness: &dyn Harness) -> Option<Found<'a>> {
+    let Trace { names, texts, runs } = harness.trace()?;
+    let shows = |(path, text): &(&String, &String)| {
+        names.iter().any(|name| path.ends_with(name))
+            && texts.iter().all(|group| group.iter().any(|mark| text.contains(mark)))
+    };
+    let (path, _) = files.iter().find(shows)?;
+    Some(Found { kind: harness.name(), runs, path })
+}
+
+fn suite_of(files: &Files, found: &Found<'_>) -> (String, bool) {
+    let Found { kind, path, runs } = found;
     let mut text = String::new();
-    let (command, is_known) = match rule.runs {
+    let (command, is_known) = match runs {
         Runs::ByItself => (None, true),
         Runs::Script => (Some(words(&["python3", path])), true),
         Runs::Program => {
@@ -121,9 +80,9 @@ fn harness(files: &Files, rule: &Rule, path: &str) -> (String, bool) {
             let is_known = program.is_some();
             (Some(words(&[&program.unwrap_or_else(|| "./build/bench".to_owned())])), is_known)
         }
-        Runs::Jar => {
-            text += "\n[build]\ncommand = [\"mvn\", \"--quiet\", \"package\"]\n";
-            (Some(words(&["java", "-jar", "target/benchmarks.jar"])), true)
+        Runs::Built(command) => {
+            let _ = writeln!(text, "\n[build]\ncommand = {}", words(command));
+            (None, true)
         }
     };
     let _ = writeln!(
@@ -272,7 +231,6 @@ fn words(words: &[&str]) -> String {
 mod tests {
     use super::*;
     use holdpoint_model::Suite;
-    use holdpoint_model::suite::HarnessKind;
 
     fn of(files: &[(&str, &str)]) -> Proposal {
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
@@ -292,9 +250,9 @@ mod tests {
         let found = of(&[("crates/a/Cargo.toml", cargo), ("x_test.go", "func BenchmarkA(b *testing.B)")]);
         assert_eq!(found.others, ["go (x_test.go)"]);
         assert!(found.is_complete);
-        assert_eq!(suite(&[("Cargo.toml", cargo)]).harness.unwrap().kind, HarnessKind::Criterion);
+        assert_eq!(suite(&[("Cargo.toml", cargo)]).harness.unwrap().kind.as_str(), "criterion");
         let python = suite(&[("bench/requirements.txt", "pytest-benchmark>=4\n")]).harness.unwrap();
-        assert_eq!(python.kind, HarnessKind::PytestBenchmark);
+        assert_eq!(python.kind.as_str(), "pytest-benchmark");
     }
 
     #[test]

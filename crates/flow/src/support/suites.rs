@@ -62,7 +62,9 @@ pub fn load(choice: &SuiteChoice) -> Result<Suite, FlowError> {
         }
     };
     pass_on(&suite)?;
-    let suite = engines::expand(suite).map_err(|e| FlowError::Input(format!("suite {name:?}: {e}")))?;
+    let refused = |error: &dyn std::fmt::Display| FlowError::Input(format!("suite {name:?}: {error}"));
+    let suite = harness::complete(suite).map_err(|error| refused(&error))?;
+    let suite = engines::expand(suite).map_err(|error| refused(&error))?;
     // A program in place of the built-in ops knows for itself what it can do.
     for workload in suite.workloads.iter().filter(|workload| !suite.workers.contains_key(&workload.worker)) {
         let checked = match workload.worker.as_str() {
@@ -147,8 +149,8 @@ pub fn note_harnesses(suite: &Suite, watch: &dyn Watch) {
     let dir = suite.dir.as_deref().unwrap_or(Path::new("."));
     let is_command = |workload: &&WorkloadSpec| !workload.command.is_empty() && workload.bench.is_none();
     for workload in suite.workloads.iter().filter(is_command) {
-        if let Some(kind) = harness::recognise(&workload.command, dir) {
-            let (program, kind) = (workload.command.join(" "), kind.as_str());
+        if let Some(harness) = harness::recognise(&workload.command, dir) {
+            let (program, kind) = (workload.command.join(" "), harness.name());
             watch.note(&format!(
                 "{program} looks like benchmarks of {kind}: as a command, the time that the harness gives itself is \
                  measured; a suite with `[harness] kind = \"{kind}\"` measures its benchmarks (docs/harness.md)"

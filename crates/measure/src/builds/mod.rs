@@ -120,11 +120,11 @@ impl Builds {
     }
 
     /// From now on every revision gets these files of a commit, in place of its own: patterns below the folder of the suite.
-    pub fn with_files_of(self, commit: &str, files: &[&str]) -> Self {
-        let pattern = |file: &&str| {
+    pub fn with_files_of(self, commit: &str, files: &[String]) -> Self {
+        let pattern = |file: &String| {
             // Git wants `/` between folders, and none at the end of nothing.
             let parts = self.folder.iter().map(|part| part.to_string_lossy());
-            let path = parts.chain([(*file).into()]).collect::<Vec<_>>().join("/");
+            let path = parts.chain([file.into()]).collect::<Vec<_>>().join("/");
             format!(":(top,glob){path}")
         };
         let given = (!files.is_empty()).then(|| (commit.to_owned(), files.iter().map(pattern).collect()));

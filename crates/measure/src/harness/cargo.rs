@@ -1,6 +1,6 @@
 //! The programs that `cargo bench` runs, for the harnesses that are libraries of Rust.
 
-use super::{Asked, Bench, recognise};
+use super::{Asked, Bench, CommandLine, recognise};
 use crate::worker::WorkerError;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,6 +16,21 @@ pub(super) struct BenchTarget {
     name: String,
     program: String,
 }
+
+/// Whether this runs benchmarks of Cargo, which are divan's if `is_divan`: both are run in the same way.
+pub(super) fn runs_benches(line: &CommandLine<'_>, dir: &Path, is_divan: bool) -> bool {
+    let manifest = || recognise::read_start(&dir.join("Cargo.toml"));
+    let uses_divan = |manifest: String| manifest.contains("divan") && !manifest.contains("criterion");
+    line.program() == "cargo" && line.has("bench") && uses_divan(manifest()) == is_divan
+}
+
+/// The command line that builds what this one runs.
+pub(super) fn build(command: &[String]) -> Vec<String> {
+    command.iter().cloned().chain(["--no-run".to_owned()]).collect()
+}
+
+/// Where benchmarks of Cargo's are.
+pub(super) const FILES: &[&str] = &["**/benches/**", "**/Cargo.toml", "**/Cargo.lock"];
 
 /// Builds the benchmark targets that the harness's command line names.
 pub(super) fn bench_targets(asked: &Asked<'_>) -> Result<Vec<BenchTarget>, WorkerError> {

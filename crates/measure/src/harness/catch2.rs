@@ -1,6 +1,6 @@
 //! C++'s Catch2. Its report has no samples, so a process gives one: their mean.
 
-use super::{Asked, Bench, Harness, owned, read_left};
+use super::{Asked, Bench, Harness, Runs, Trace, owned, read_left};
 use crate::worker::WorkerError;
 use holdpoint_interop::Series;
 use holdpoint_interop::catch2::{self, Found};
@@ -15,6 +15,21 @@ const ALL: &str = "*,[!benchmark]";
 pub(super) struct Catch2;
 
 impl Harness for Catch2 {
+    fn name(&self) -> &'static str {
+        "catch2"
+    }
+
+    /// Other tools have such a macro as well.
+    fn trace(&self) -> Option<Trace> {
+        let texts: &[&[&str]] = &[&["BENCHMARK("], &["catch2/", "catch.hpp"]];
+        Some(Trace { names: &[".cc", ".cpp", ".cxx"], texts, runs: Runs::Program })
+    }
+
+    /// A type that only a `BENCHMARK` brings in: most programs with Catch2 have tests only.
+    fn marks(&self) -> &'static [&'static str] {
+        &["Catch9Benchmark6Detail17|BenchmarkFunction5model"]
+    }
+
     /// Runs every test case: which ones hold benchmarks is known by then only. A command line that names some narrows this down,
     /// as conditions next to each other must all hold.
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {

@@ -1,6 +1,6 @@
 //! Rust's Criterion, driven through its own executables.
 
-use super::{Asked, Bench, Harness, cargo, exactly, owned};
+use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, cargo, exactly, owned};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, criterion};
 use holdpoint_model::FileError;
@@ -12,6 +12,39 @@ const SAMPLES_LEAST: u64 = 10;
 pub(super) struct Criterion;
 
 impl Harness for Criterion {
+    fn name(&self) -> &'static str {
+        "criterion"
+    }
+
+    fn command(&self) -> &'static [&'static str] {
+        &["cargo", "bench"]
+    }
+
+    fn build(&self, command: &[String]) -> Option<Vec<String>> {
+        Some(cargo::build(command))
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        cargo::FILES
+    }
+
+    fn trace(&self) -> Option<Trace> {
+        let texts: &[&[&str]] = &[&["criterion"]];
+        Some(Trace { names: &["Cargo.toml"], texts, runs: Runs::ByItself })
+    }
+
+    fn is_run_by(&self, line: &CommandLine<'_>, dir: &Path) -> bool {
+        cargo::runs_benches(line, dir, false)
+    }
+
+    fn marks(&self) -> &'static [&'static str] {
+        &["Criterion.rs| ERROR: "]
+    }
+
+    fn folder_variable(&self) -> Option<&'static str> {
+        Some("CRITERION_HOME")
+    }
+
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
         let mut all = Vec::new();
         for target in cargo::bench_targets(asked)? {

@@ -1,6 +1,6 @@
 //! Rust's divan, driven through its own executables. It writes no samples, so a process gives one: its fastest.
 
-use super::{Asked, Bench, Harness, cargo, owned};
+use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, cargo, owned};
 use crate::worker::WorkerError;
 use holdpoint_interop::Series;
 use holdpoint_interop::divan::{self, Column};
@@ -10,6 +10,35 @@ use std::path::Path;
 pub(super) struct Divan;
 
 impl Harness for Divan {
+    fn name(&self) -> &'static str {
+        "divan"
+    }
+
+    fn command(&self) -> &'static [&'static str] {
+        &["cargo", "bench"]
+    }
+
+    fn build(&self, command: &[String]) -> Option<Vec<String>> {
+        Some(cargo::build(command))
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        cargo::FILES
+    }
+
+    fn trace(&self) -> Option<Trace> {
+        let texts: &[&[&str]] = &[&["divan"]];
+        Some(Trace { names: &["Cargo.toml"], texts, runs: Runs::ByItself })
+    }
+
+    fn is_run_by(&self, line: &CommandLine<'_>, dir: &Path) -> bool {
+        cargo::runs_benches(line, dir, true)
+    }
+
+    fn marks(&self) -> &'static [&'static str] {
+        &["DIVAN_SAMPLE|_COUNT"]
+    }
+
     /// Runs each benchmark once: its list leaves out arguments and numbers of threads.
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
         let mut all = Vec::new();

@@ -1,6 +1,6 @@
 //! `go test -bench`, with each package's test program built once.
 
-use super::{Asked, Bench, Harness, exactly};
+use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, exactly};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, go_test};
 use holdpoint_model::{FailureCause, FileError};
@@ -13,6 +13,32 @@ const PROGRAMS: &str = ".holdpoint/go";
 pub(super) struct Go;
 
 impl Harness for Go {
+    fn name(&self) -> &'static str {
+        "go"
+    }
+
+    fn command(&self) -> &'static [&'static str] {
+        &["go", "test", "./..."]
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["**/*_test.go", "**/go.mod", "**/go.sum"]
+    }
+
+    fn trace(&self) -> Option<Trace> {
+        let texts: &[&[&str]] = &[&["func Benchmark"]];
+        Some(Trace { names: &["_test.go"], texts, runs: Runs::ByItself })
+    }
+
+    fn is_run_by(&self, line: &CommandLine<'_>, _: &Path) -> bool {
+        let is_bench = line.has_start("-bench") || line.has_start("--bench");
+        line.program() == "go" && line.has("test") && is_bench
+    }
+
+    fn marks(&self) -> &'static [&'static str] {
+        &["testing: warning: no| tests to run"]
+    }
+
     /// Runs each benchmark once: those inside others are known by then only.
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
         let (packages, flags): (Vec<&String>, Vec<&String>) =

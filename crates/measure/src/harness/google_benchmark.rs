@@ -1,6 +1,6 @@
 //! Google Benchmark.
 
-use super::{Asked, Bench, Harness, exactly, read_left};
+use super::{Asked, Bench, Harness, Runs, Trace, exactly, read_left};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, google_benchmark};
 use holdpoint_model::FileError;
@@ -11,6 +11,20 @@ const LEFT: &str = "turn.json";
 pub(super) struct GoogleBenchmark;
 
 impl Harness for GoogleBenchmark {
+    fn name(&self) -> &'static str {
+        "google-benchmark"
+    }
+
+    fn trace(&self) -> Option<Trace> {
+        let texts: &[&[&str]] = &[&["benchmark/benchmark.h"]];
+        Some(Trace { names: &[".cc", ".cpp", ".cxx"], texts, runs: Runs::Program })
+    }
+
+    /// The second is of programs that are linked to its library.
+    fn marks(&self) -> &'static [&'static str] {
+        &["[--benchmark_list_|tests=", "9benchmark8internal|25RegisterBenchmarkInternal"]
+    }
+
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
         let listed = asked.run(&asked.command_with(&["--benchmark_list_tests=true"]), "")?;
         let bench = |id: &str| Bench::new(id.to_owned(), asked.spec.command.clone());

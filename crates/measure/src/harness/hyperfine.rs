@@ -1,6 +1,6 @@
 //! hyperfine: each command on its command line is a benchmark, and a turn runs it as often as there are samples.
 
-use super::{Asked, Bench, Harness, owned, read_left};
+use super::{Asked, Bench, CommandLine, Harness, owned, read_left};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, hyperfine};
 use holdpoint_model::FileError;
@@ -11,6 +11,14 @@ const LEFT: &str = "turn.json";
 pub(super) struct Hyperfine;
 
 impl Harness for Hyperfine {
+    fn name(&self) -> &'static str {
+        "hyperfine"
+    }
+
+    fn is_run_by(&self, line: &CommandLine<'_>, _: &Path) -> bool {
+        line.program() == "hyperfine"
+    }
+
     /// Runs each command once: what a scan of parameters makes of it is known by then only.
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
         let line = Line::parse(&asked.spec.command);

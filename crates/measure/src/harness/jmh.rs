@@ -1,6 +1,6 @@
 //! Java's JMH. A turn is one fork of one benchmark with one value of each parameter.
 
-use super::{Asked, Bench, Harness, exactly, owned, read_left};
+use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, exactly, owned, read_left};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, jmh};
 use holdpoint_model::FileError;
@@ -17,6 +17,28 @@ type Params = BTreeMap<String, Vec<String>>;
 pub(super) struct Jmh;
 
 impl Harness for Jmh {
+    fn name(&self) -> &'static str {
+        "jmh"
+    }
+
+    fn command(&self) -> &'static [&'static str] {
+        &["java", "-jar", "target/benchmarks.jar"]
+    }
+
+    fn trace(&self) -> Option<Trace> {
+        let texts: &[&[&str]] = &[&["jmh"]];
+        Some(Trace {
+            names: &["pom.xml", "build.gradle", "build.gradle.kts"],
+            texts,
+            runs: Runs::Built(&["mvn", "--quiet", "package"]),
+        })
+    }
+
+    fn is_run_by(&self, line: &CommandLine<'_>, _: &Path) -> bool {
+        let is_jmh = line.has("org.openjdk.jmh.Main") || line.has_end("benchmarks.jar");
+        line.program() == "java" && is_jmh
+    }
+
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
         let listed = asked.run(&asked.command_with(&["-lp"]), "")?;
         let mut ids = BTreeSet::new();

@@ -16,14 +16,17 @@ mod pace;
 mod pyperf;
 mod pytest_benchmark;
 mod recognise;
+mod turn;
 
 pub(crate) use pace::{Pace, decide_pace, pace_of, set_pace};
-pub use recognise::recognise;
+pub use recognise::{CommandLine, recognise};
+pub(crate) use turn::Turn;
 
 use crate::worker::{Place, WorkerError, execute};
 use holdpoint_interop::Series;
 use holdpoint_model::limits::NAME_CHARS_MAX;
-use holdpoint_model::suite::{BenchSpec, HarnessKind, HarnessSpec};
+use holdpoint_model::suite::{BenchSpec, BuildSpec, HarnessFrom, HarnessKind, HarnessSpec};
+use holdpoint_model::toml_file::{TomlError, invalid};
 use holdpoint_model::{FailureCause, FileError, Suite, WorkloadSpec};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,11 +35,58 @@ use std::process::Stdio;
 use std::time::Duration;
 use tempfile::TempDir;
 
+/// Every harness, in the order in which `init` prefers them. A further one is a file and two words here.
+const HARNESSES: &[&dyn Harness] = &[
+    &criterion::Criterion,
+    &divan::Divan,
+    &go::Go,
+    &pytest_benchmark::PytestBenchmark,
+    &pyperf::Pyperf,
+    &google_benchmark::GoogleBenchmark,
+    &nvbench::Nvbench,
+    &catch2::Catch2,
+    &jmh::Jmh,
+    &hyperfine::Hyperfine,
+];
+
 /// How long asking for benchmarks may take: a harness may have to be linked, or run once.
 const LIST_MAX: Duration = Duration::from_secs(1800);
 
-/// One kind of harness.
-trait Harness {
+/// One kind of harness: how it is built, recognised and driven.
+pub trait Harness: Sync {
+    /// As suites name it.
+    fn name(&self) -> &'static str;
+
+    /// Program and arguments that run the benchmarks where a suite names none; empty where it has to.
+    fn command(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The command line that builds the benchmarks and runs none, where it follows from the one that runs them.
+    fn build(&self, _command: &[String]) -> Option<Vec<String>> {
+        None
+    }
+
+    /// Where the benchmarks are by convention, with git's wildcards.
+    fn files(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// How a repository shows that it has such benchmarks.
+    fn trace(&self) -> Option<Trace> {
+        None
+    }
+
+    /// Whether this command line, in this folder, seems to run it.
+    fn is_run_by(&self, _line: &CommandLine<'_>, _dir: &Path) -> bool {
+        false
+    }
+
+    /// Texts of which an executable with this harness has one, and others have none. Each is cut by a bar, so that ours does not.
+    fn marks(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Its benchmarks, with the command line that runs them.
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError>;
 
@@ -59,7 +109,12 @@ trait Harness {
         None
     }
 
-    /// The times that a turn left in `out` or printed.
+    /// The variable that tells a turn where to leave its files, if options cannot.
+    fn folder_variable(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The times that a turn left in `out` or printed. A series without a name is of the benchmark that was asked for.
     fn read(&self, out: &Path, stdout: &str) -> Result<Vec<Series>, FileError>;
 
     /// Whether a process gives one number only, so that each sample takes a process of its own.
@@ -68,28 +123,74 @@ trait Harness {
     }
 }
 
-fn harness(kind: HarnessKind) -> &'static dyn Harness {
-    match kind {
-        HarnessKind::Criterion => &criterion::Criterion,
-        HarnessKind::GoogleBenchmark => &google_benchmark::GoogleBenchmark,
-        HarnessKind::PytestBenchmark => &pytest_benchmark::PytestBenchmark,
-        HarnessKind::Go => &go::Go,
-        HarnessKind::Pyperf => &pyperf::Pyperf,
-        HarnessKind::Divan => &divan::Divan,
-        HarnessKind::Catch2 => &catch2::Catch2,
-        HarnessKind::Hyperfine => &hyperfine::Hyperfine,
-        HarnessKind::Jmh => &jmh::Jmh,
-        HarnessKind::Nvbench => &nvbench::Nvbench,
+/// Files in which a repository shows that it has benchmarks of a harness.
+pub struct Trace {
+    /// Ends of their names.
+    pub names: &'static [&'static str],
+    /// Texts that one of them has, each of one of these groups.
+    pub texts: &'static [&'static [&'static str]],
+    pub runs: Runs,
+}
+
+/// How benchmarks are run that a repository shows.
+pub enum Runs {
+    /// By the harness's own command.
+    ByItself,
+    /// By that, once this has built them.
+    Built(&'static [&'static str]),
+    /// The file is a script.
+    Script,
+    /// The file is compiled into a program.
+    Program,
+}
+
+/// Every harness, in the order in which `init` prefers them.
+pub fn all() -> impl Iterator<Item = &'static dyn Harness> {
+    HARNESSES.iter().copied()
+}
+
+fn find(kind: &HarnessKind) -> Option<&'static dyn Harness> {
+    all().find(|harness| harness.name() == kind.as_str())
+}
+
+/// The harness of a benchmark, which [`expand`] has found.
+fn of(bench: &BenchSpec) -> &'static dyn Harness {
+    find(&bench.kind).unwrap_or(HARNESSES[0])
+}
+
+/// A suite with what follows from the kind of its harness: how it is run and built, and where its benchmarks are.
+pub fn complete(mut suite: Suite) -> Result<Suite, TomlError> {
+    let Some(spec) = &mut suite.harness else { return Ok(suite) };
+    let Some(harness) = find(&spec.kind) else {
+        let names: Vec<&str> = all().map(Harness::name).collect();
+        let kind = spec.kind.as_str();
+        return invalid("harness", format!("kind {kind:?} is not known; choose from {}", names.join(", ")));
+    };
+    if spec.command.is_empty() {
+        spec.command = owned(harness.command());
     }
+    if spec.command.is_empty() {
+        return invalid("harness", "needs `command`: the program that runs the benchmarks");
+    }
+    if spec.harness_files.is_empty() {
+        spec.harness_files = owned(harness.files());
+    }
+    if spec.harness_from == HarnessFrom::Head && spec.harness_files.is_empty() {
+        let what = "`harness_from` needs `harness_files`: where the benchmarks are, such as [\"bench\"]";
+        return invalid("harness", what);
+    }
+    let build = harness.build(&spec.command).map(BuildSpec::new);
+    suite.build = suite.build.or(build);
+    Ok(suite)
 }
 
 /// Whether each sample of this benchmark takes a process of its own.
 pub(crate) fn has_one_sample(bench: &BenchSpec) -> bool {
-    harness(bench.kind).has_one_sample()
+    of(bench).has_one_sample()
 }
 
 /// A benchmark as its harness lists it.
-struct Bench {
+pub struct Bench {
     id: String,
     command: Vec<String>,
     /// Below the suite's folder.
@@ -105,7 +206,7 @@ impl Bench {
 }
 
 /// A harness that is asked for its benchmarks.
-struct Asked<'a> {
+pub struct Asked<'a> {
     spec: &'a HarnessSpec,
     dir: &'a Path,
 }
@@ -161,7 +262,8 @@ pub fn expand(suite: Suite) -> Result<Suite, WorkerError> {
     let dir = suite.dir.clone().unwrap_or_else(|| ".".into());
     let failed =
         |what: String| WorkerError::new(FailureCause::WorkerError, format!("{}: {what}", spec.kind.as_str()));
-    let found = harness(spec.kind).list(&Asked { spec: &spec, dir: &dir }).map_err(|error| WorkerError {
+    let harness = find(&spec.kind).ok_or_else(|| failed("is not known here".to_owned()))?;
+    let found = harness.list(&Asked { spec: &spec, dir: &dir }).map_err(|error| WorkerError {
         detail: format!("{}: {}", spec.kind.as_str(), error.detail),
         ..error
     })?;
@@ -170,7 +272,7 @@ pub fn expand(suite: Suite) -> Result<Suite, WorkerError> {
     for bench in found.into_iter().filter(|bench| spec.wants(&bench.id)) {
         let mut workload = blank(&new_name(&bench.folder, &bench.id, &mut names), &bench.command)?;
         workload.env = bench.env;
-        workload.bench = Some(BenchSpec { kind: spec.kind, id: bench.id, folder: bench.folder });
+        workload.bench = Some(BenchSpec { kind: spec.kind.clone(), id: bench.id, folder: bench.folder });
         workloads.push(workload);
     }
     workloads.retain(|workload| only.as_ref().is_none_or(|wanted| workload.name == *wanted));
@@ -197,7 +299,9 @@ fn blank(name: &str, command: &[String]) -> Result<WorkloadSpec, WorkerError> {
 
 /// A benchmark's name as a workload has it, and no other does. Packages may have benchmarks of the same name.
 fn new_name(folder: &str, id: &str, names: &mut BTreeSet<String>) -> String {
-    let folder = if Path::new(folder).is_absolute() { "" } else { folder };
+    // Folders of ours, and those outside the suite's, say nothing about a benchmark.
+    let is_ours = folder.starts_with(".holdpoint/");
+    let folder = if is_ours || Path::new(folder).is_absolute() { "" } else { folder };
     let id = [folder, id.trim()].join(if folder.is_empty() { "" } else { "/" });
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let plain: String = id.chars().map(plain).take(NAME_CHARS_MAX - 4).collect();
@@ -211,84 +315,15 @@ fn new_name(folder: &str, id: &str, names: &mut BTreeSet<String>) -> String {
 
 /// Whether older versions of its harness take other options.
 pub(crate) fn has_older_form(bench: &BenchSpec) -> bool {
-    harness(bench.kind).older_turn(&bench.id, 1).is_some()
+    of(bench).older_turn(&bench.id, 1).is_some()
 }
 
 /// Whether a process can run turns of both benchmarks.
 pub(crate) fn share_a_process(one: &WorkloadSpec, other: &WorkloadSpec) -> bool {
     let (Some(bench), Some(beside)) = (&one.bench, &other.bench) else { return false };
-    let is_same = (bench.kind, &bench.folder, &one.command, &one.env, &one.prepare)
-        == (beside.kind, &beside.folder, &other.command, &other.env, &other.prepare);
-    is_same && harness(bench.kind).turns(&[&bench.id, &beside.id], 1, Path::new("")).is_some()
-}
-
-/// A process about to run a turn of one benchmark or of several.
-pub(crate) struct Turn {
-    out: TempDir,
-}
-
-impl Turn {
-    pub(crate) fn new() -> Result<Self, WorkerError> {
-        let out = TempDir::new().map_err(|error| {
-            WorkerError::new(FailureCause::NotStarted, format!("cannot make a folder for a harness: {error}"))
-        })?;
-        Ok(Self { out })
-    }
-
-    /// The command line of a turn of at least so many samples, if the benchmark's own settings allow.
-    pub(crate) fn command(
-        &self,
-        command: &[String],
-        benches: &[&BenchSpec],
-        samples: u64,
-        pace: Pace,
-    ) -> Vec<String> {
-        let Some(first) = benches.first() else { return command.to_vec() };
-        let (harness, id, out) = (harness(first.kind), &first.id, self.out.path());
-        let ids: Vec<&str> = benches.iter().map(|bench| bench.id.as_str()).collect();
-        let options = match (ids.len(), pace) {
-            (1, Pace::Quick) => harness.quick_turn(id, out),
-            (1, Pace::Older) => harness.older_turn(id, samples),
-            (1, _) => None,
-            _ => harness.turns(&ids, samples, out),
-        };
-        command.iter().cloned().chain(options.unwrap_or_else(|| harness.turn(id, samples, out))).collect()
-    }
-
-    /// Where Criterion writes.
-    pub(crate) fn env(&self) -> (String, String) {
-        ("CRITERION_HOME".to_owned(), self.out.path().display().to_string())
-    }
-
-    /// Nanoseconds per call of so many samples of a benchmark: medians of as many stretches where the harness took more, and all it
-    /// took where the benchmark's own settings made it take fewer.
-    pub(crate) fn read(
-        &self,
-        bench: &BenchSpec,
-        stdout: &[u8],
-        samples: u64,
-    ) -> Result<Vec<f64>, WorkerError> {
-        let BenchSpec { kind, id, .. } = bench;
-        let failed = |what: String| {
-            WorkerError::new(FailureCause::Mismatch, format!("{}, benchmark {id:?}: {what}", kind.as_str()))
-        };
-        let all = harness(*kind)
-            .read(self.out.path(), &String::from_utf8_lossy(stdout))
-            .map_err(|error| failed(error.to_string()))?;
-        let series = all.into_iter().find(|series| series.name == *id);
-        let times_ms = series.ok_or_else(|| failed("a turn of it left no times".to_owned()))?.times_ms;
-        if times_ms.is_empty() || samples == 0 {
-            return Err(failed("a turn of it took no samples".to_owned()));
-        }
-        let (count, len) = (times_ms.len().min(samples as usize), times_ms.len());
-        let stretch = |i: usize| &times_ms[i * len / count..(i + 1) * len / count];
-        let median_ns = |i: usize| holdpoint_stats::median(stretch(i)).unwrap_or(f64::NAN) * 1e6;
-        let times_ns: Vec<f64> = (0..count).map(median_ns).collect();
-        match times_ns.iter().all(|ns| ns.is_finite() && *ns > 0.0) {
-            true => Ok(times_ns),
-            false => Err(failed("a sample took no time".to_owned())),
-        }
-    }
+    let is_same = (&bench.kind, &bench.folder, &one.command, &one.env, &one.prepare)
+        == (&beside.kind, &beside.folder, &other.command, &other.env, &other.prepare);
+    is_same && of(bench).turns(&[&bench.id, &beside.id], 1, Path::new("")).is_some()
 }
 
 /// The text of a file that a turn left.

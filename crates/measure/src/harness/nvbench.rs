@@ -1,6 +1,6 @@
 //! NVIDIA's nvbench. A turn is one benchmark with one value of each axis, on one device.
 
-use super::{Asked, Bench, Harness, owned, read_left};
+use super::{Asked, Bench, Harness, Runs, Trace, owned, read_left};
 use crate::worker::WorkerError;
 use holdpoint_interop::Series;
 use holdpoint_interop::nvbench::{self, State};
@@ -15,6 +15,19 @@ const SAMPLES: &str = "turn.json-bin";
 pub(super) struct Nvbench;
 
 impl Harness for Nvbench {
+    fn name(&self) -> &'static str {
+        "nvbench"
+    }
+
+    fn trace(&self) -> Option<Trace> {
+        let texts: &[&[&str]] = &[&["nvbench/nvbench.cuh"]];
+        Some(Trace { names: &[".cu"], texts, runs: Runs::Program })
+    }
+
+    fn marks(&self) -> &'static [&'static str] {
+        &["N7nvbench|14benchmark_baseE"]
+    }
+
     /// Runs each benchmark once: combinations that it skips are known by then only.
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
         let words = |out: &Path| {

@@ -58,7 +58,7 @@ mod tests {
         let seconds = Duration::from_secs;
         let decided = |id: &str, turn, quick: Option<Duration>| {
             let (id, folder) = (id.to_owned(), "pace".to_owned());
-            let bench = BenchSpec { kind: HarnessKind::Criterion, id, folder };
+            let bench = BenchSpec { kind: HarnessKind("criterion".to_owned()), id, folder };
             assert_eq!(pace_of(&bench), None);
             decide_pace(&bench, turn, || quick);
             pace_of(&bench)

@@ -1,6 +1,6 @@
 //! pyperf: a script with a `Runner`, driven through its worker mode, which measures in the process that was started.
 
-use super::{Asked, Bench, Harness, owned, read_left};
+use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, owned, read_left};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, pyperf};
 use holdpoint_model::FileError;
@@ -11,6 +11,19 @@ const LEFT: &str = "turn.json";
 pub(super) struct Pyperf;
 
 impl Harness for Pyperf {
+    fn name(&self) -> &'static str {
+        "pyperf"
+    }
+
+    fn trace(&self) -> Option<Trace> {
+        let texts: &[&[&str]] = &[&["pyperf.Runner("]];
+        Some(Trace { names: &[".py"], texts, runs: Runs::Script })
+    }
+
+    fn is_run_by(&self, line: &CommandLine<'_>, dir: &Path) -> bool {
+        line.runs_module("pyperf") || line.script(dir).contains("pyperf.Runner(")
+    }
+
     /// Runs each benchmark until pyperf knows how many loops make a value long enough. A worker runs one by its number.
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
         let short = ["--processes", "1", "--values", "1", "--warmups", "1", "--min-time", "0.005"];

@@ -1,6 +1,6 @@
 //! pytest-benchmark.
 
-use super::{Asked, Bench, Harness, owned, read_left};
+use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, owned, read_left};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, pytest_benchmark};
 use holdpoint_model::FileError;
@@ -17,6 +17,35 @@ const WARM: [&str; 3] =
 pub(super) struct PytestBenchmark;
 
 impl Harness for PytestBenchmark {
+    fn name(&self) -> &'static str {
+        "pytest-benchmark"
+    }
+
+    fn command(&self) -> &'static [&'static str] {
+        &["python3", "-m", "pytest"]
+    }
+
+    fn trace(&self) -> Option<Trace> {
+        let texts: &[&[&str]] = &[&["pytest-benchmark"]];
+        Some(Trace {
+            names: &[
+                "pyproject.toml",
+                "requirements.txt",
+                "setup.cfg",
+                "setup.py",
+                "tox.ini",
+                "Pipfile",
+                ".txt",
+            ],
+            texts,
+            runs: Runs::ByItself,
+        })
+    }
+
+    fn is_run_by(&self, line: &CommandLine<'_>, _: &Path) -> bool {
+        (line.program() == "pytest" || line.has("pytest")) && line.has_start("--benchmark-")
+    }
+
     /// Runs each benchmark as shortly as possible: which tests are benchmarks is known by then only.
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
         let short = |out: &Path| [owned(&["--benchmark-warmup=off"]), options(out, 1, "0")].concat();

@@ -237,8 +237,11 @@ mod tests {
             active.end.map(|end| end.is_ok_and(|stopped| stopped == Stopped::TimeBudget))
         };
         assert_eq!(stopped(&suite), None);
-        suite.workloads[0].bench =
-            Some(BenchSpec { kind: HarnessKind::Criterion, id: String::new(), folder: String::new() });
+        suite.workloads[0].bench = Some(BenchSpec {
+            kind: HarnessKind("criterion".to_owned()),
+            id: String::new(),
+            folder: String::new(),
+        });
         assert_eq!(stopped(&suite), Some(true));
     }
 

@@ -192,7 +192,7 @@ impl Commands {
             let turn = Turn::new()?;
             let mut seeded = (*spec).clone();
             draw_hash_seed(&mut seeded.env, &spec.env, seed.wrapping_add(process));
-            seeded.env.extend([turn.env()]);
+            seeded.env.extend(turn.env(bench));
             let command = turn.command(&spec.command, &benches, samples, pace);
             let finished = execute(&command, &seeded, &place, timeout, Stdio::piped())?;
             let mut reported_ns = 0.0;

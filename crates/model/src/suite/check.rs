@@ -1,8 +1,8 @@
 //! Reading a suite, and what makes no sense in one.
 
 use super::{
-    Cache, HarnessSpec, MeasurePlan, Metrics, Suite, TIMER_HOST, TIMERS_CUDA, Variant, WORKER_BUILTIN,
-    WORKER_COMMAND, WORKER_CUDA, WorkloadSpec,
+    Cache, MeasurePlan, Metrics, Suite, TIMER_HOST, TIMERS_CUDA, Variant, WORKER_BUILTIN, WORKER_COMMAND,
+    WORKER_CUDA, WorkloadSpec,
 };
 use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX};
 use crate::toml_file::{TomlError, invalid, parse};
@@ -71,8 +71,6 @@ impl Suite {
             workload.declared =
                 self.ops.get(&workload.op).filter(|_| workload.worker == WORKER_CUDA).cloned();
         }
-        let build = self.harness.as_mut().and_then(HarnessSpec::complete);
-        self.build = self.build.or(build);
         self.check()?;
         Ok(self)
     }
@@ -94,15 +92,6 @@ impl Suite {
             );
         }
         check_name("name", &self.name)?;
-        if self.harness.as_ref().is_some_and(|harness| harness.command.is_empty()) {
-            return invalid("harness", "needs `command`: the program that runs the benchmarks");
-        }
-        if self.harness.as_ref().is_some_and(HarnessSpec::lacks_files) {
-            return invalid(
-                "harness",
-                "`harness_from` needs `harness_files`: where the benchmarks are, such as [\"bench\"]",
-            );
-        }
         self.check_engine()?;
         if self.workloads.is_empty() && !self.has_listed_workloads() {
             return invalid(

@@ -163,6 +163,13 @@ pub struct BuildSpec {
     pub reuse: Reuse,
 }
 
+impl BuildSpec {
+    /// A build by this command line, as a suite that gives nothing else has it.
+    pub fn new(command: Vec<String>) -> Self {
+        Self { command, timeout_s: default_build_timeout_s(), reuse: Reuse::default() }
+    }
+}
+
 /// When a revision's build may start from what an earlier revision's left in its folder, rather than from nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -127,7 +127,7 @@ const SHORT_HASH: usize = 10;
 /// Builds in which every revision has head's benchmarks, if the suite says so.
 pub fn with_benches_of(builds: Builds, head: &str, suite: &Suite) -> Builds {
     match &suite.harness {
-        Some(harness) => builds.with_files_of(head, &harness.files_of_head()),
+        Some(harness) => builds.with_files_of(head, harness.files_of_head()),
         None => builds,
     }
 }
