@@ -80,21 +80,35 @@ fn google_benchmark_is_measured() {
     measures(&here, &[], &["BM_count_200", "BM_count_2000"]);
 }
 
-#[test]
-fn pytest_benchmark_is_measured() {
-    let here = Here::new();
-    take(&here, "pytest-benchmark");
-    let venv = kept("pytest-benchmark");
+/// An environment of Python with what an example requires, on the path; none where that cannot be had.
+fn python_of(here: &Here, example: &str) -> Option<(&'static str, String)> {
+    let venv = kept(example);
     let python = format!("{venv}/bin/python3");
     let requirements = here.path("requirements.txt").display().to_string();
     let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", &requirements];
     if let Err(why) = run("python3", &["-m", "venv", &venv]).and_then(|()| run(&python, &install)) {
         assert!(std::env::var_os(REQUIRED).is_none(), "{REQUIRED} is set: {why}");
-        return eprintln!("skipped: {why}");
+        eprintln!("skipped: {why}");
+        return None;
     }
-    let path = format!("{venv}/bin:{}", std::env::var("PATH").unwrap());
-    let benchmarks = ["test_words_py__test_count_2000_", "test_words_py__test_count_200_"];
-    measures(&here, &[("PATH", path)], &benchmarks);
+    Some(("PATH", format!("{venv}/bin:{}", std::env::var("PATH").unwrap())))
+}
+
+#[test]
+fn pytest_benchmark_is_measured() {
+    let here = Here::new();
+    take(&here, "pytest-benchmark");
+    let Some(path) = python_of(&here, "pytest-benchmark") else { return };
+    measures(&here, &[path], &["test_words_py__test_count_2000_", "test_words_py__test_count_200_"]);
+}
+
+#[test]
+fn asv_is_measured() {
+    let here = Here::new();
+    take(&here, "asv");
+    let Some(path) = python_of(&here, "asv") else { return };
+    let benchmarks = ["count_Count_time_count_2000_", "count_Count_time_count_200_", "count_Kept_time_kept"];
+    measures(&here, &[path], &benchmarks);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! A turn is a process of the harness that runs one benchmark, made short by the harness's own options. Its samples are read from
 //! what it writes for machines. Where starting takes longer than measuring, a process runs a turn of several benchmarks.
 
+mod asv;
 mod cargo;
 mod catch2;
 mod criterion;
@@ -41,6 +42,7 @@ const HARNESSES: &[&dyn Harness] = &[
     &divan::Divan,
     &go::Go,
     &pytest_benchmark::PytestBenchmark,
+    &asv::Asv,
     &pyperf::Pyperf,
     &google_benchmark::GoogleBenchmark,
     &nvbench::Nvbench,

@@ -98,6 +98,7 @@ mod tests {
         assert_eq!(words("java -jar target/benchmarks.jar"), Some("jmh"));
         assert_eq!(words("java -jar server.jar"), None);
         assert_eq!(words("python3 -m pyperf timeit 1+1"), Some("pyperf"));
+        assert_eq!(words("asv run --quick"), Some("asv"));
     }
 
     #[test]
