@@ -1,5 +1,6 @@
 //! Rules of style that a program can check.
 
+use crate::commands;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,7 @@ pub fn check(root: &Path) -> Vec<String> {
         }
         if name.ends_with(".md") {
             problems.extend(dead_links(&path, &name, &text));
+            problems.extend(commands::problems(&name, &text));
         }
     }
     problems
@@ -69,16 +71,31 @@ fn makes_verdicts(name: &str, text: &str) -> bool {
     is_reader && sections.flat_map(str::lines).any(|line| line.starts_with("holdpoint-gate"))
 }
 
-/// Relative links that lead nowhere.
+/// Relative links that lead nowhere: to no file, or to no heading of a page.
 fn dead_links(path: &Path, name: &str, text: &str) -> Vec<String> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let is_dead = |target: &&str| {
+        let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+        let page = if file.is_empty() { path.to_owned() } else { folder.join(file) };
+        let has_anchor =
+            || fs::read_to_string(&page).is_ok_and(|text| anchors(&text).any(|known| known == anchor));
+        !page.exists() || !anchor.is_empty() && file.is_empty() | file.ends_with(".md") && !has_anchor()
+    };
     targets
-        .filter(|target| !target.contains("://") && !target.starts_with('#') && !target.contains(' '))
-        .map(|target| target.split('#').next().unwrap_or(target))
-        .filter(|target| !folder.join(target).exists())
+        .filter(|target| !target.contains("://") && !target.contains(' '))
+        .filter(is_dead)
         .map(|target| format!("{name}: link to {target}, which does not exist"))
         .collect()
+}
+
+/// The anchors of a page's headings, as forges make them.
+fn anchors(text: &str) -> impl Iterator<Item = String> {
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#'));
+    headings.map(|heading| {
+        let kept = heading.trim().to_lowercase().replace(' ', "-");
+        kept.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+    })
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -107,6 +124,15 @@ mod tests {
         assert!(!makes_verdicts("crates/flow/Cargo.toml", text));
         let in_tests = text.replace("dependencies", "dev-dependencies");
         assert!(!makes_verdicts("crates/render/Cargo.toml", &in_tests));
+    }
+
+    #[test]
+    fn a_link_to_a_heading_that_is_gone_is_named() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let dead = |text: &str| dead_links(&folder.join("page.md"), "page.md", text);
+        assert_eq!(anchors("# A `b-c`, d\ntext\n## E").collect::<Vec<_>>(), ["a-b-c-d", "e"]);
+        assert!(dead("[a](../README.md#1-install) [b](src) [c](https://x/#y)").is_empty());
+        assert_eq!(dead("[a](../README.md#gone) [b](none.md)").len(), 2);
     }
 
     #[test]
