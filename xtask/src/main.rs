@@ -2,6 +2,7 @@
 //! when they are out of date, `cargo xtask tidy` checks the rules of CONTRIBUTING.md that a program can check and that
 //! commands in the documentation exist,
 //! `cargo xtask kernels` compiles every kernel and compares its registers and spills with those recorded,
+//! `cargo xtask test-all` runs all tests, with the programs and services that some of them need,
 //! `cargo xtask dist` makes the files of a release,
 //! `cargo xtask unchanged REPORT…` counts false alarms among reports of one revision.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -11,6 +12,7 @@ mod constants;
 mod dist;
 mod generate;
 mod kernels;
+mod test_all;
 mod tidy;
 mod unchanged;
 
@@ -26,10 +28,11 @@ fn main() -> ExitCode {
         "check" => generate::check(&root),
         "tidy" => tidy::check(&root),
         "kernels" => kernels::check(&root, &arguments),
+        "test-all" => test_all::run(&root),
         "dist" => dist::make(&root),
         "unchanged" => unchanged::judge_all(&arguments),
         _ => vec![
-            "usage: cargo xtask gen|check|tidy|kernels [--record] [--require]|dist|unchanged REPORT…"
+            "usage: cargo xtask gen|check|tidy|kernels [--record] [--require]|test-all|dist|unchanged REPORT…"
                 .to_owned(),
         ],
     };
