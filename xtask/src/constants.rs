@@ -129,6 +129,11 @@ fn table() -> String {
             "`PASS_NOISE_MAX`",
             percent(PASS_NOISE_MAX),
             "noise of a history up to which a run within it passes",
+        (
+            "`SHARING_TIMES`",
+            compare::SHARING_TIMES.to_string(),
+            "longer may a call take because others share caches and memory",
+        ),
         ),
         (
             "`BUSIER`",

@@ -1,6 +1,6 @@
 //! Decides, by a named policy, what the facts amount to.
 
-use crate::compare::{Comparison, Found, Row, compare};
+use crate::compare::{Busier, Comparison, Found, Row, compare};
 use crate::tolerance::{self, TOLERANCE};
 use crate::{Judgement, Policy};
 use holdpoint_model::judgement::STATUS_METRIC;
@@ -144,17 +144,15 @@ pub(crate) fn check(row: &Row, allowed_max_ms: Option<f64>, rule: impl FnOnce(f6
     Check { current_ms, allowed_max_ms, ..check_with_status(row, status, verdict, reason) }
 }
 
-/// Up to this many times the baseline may be the work of other processes: they share caches, memory and cores with
-/// it. Times are without waits for a CPU, so that more than this is the code's.
-pub(crate) const BUSIER_TIMES: f64 = 3.0;
-
-/// A slowdown on a machine that was busier than for the baseline is no evidence against the code.
+/// A slowdown on a machine that was busier than for the baseline is no evidence against the code, unless others cannot explain it. The
+/// times of a run contain its waits for a CPU.
 fn unless_busier(row: &Row, check: Check) -> Check {
-    let may_be_theirs = check.current_ms.is_some_and(|is| is < row.baseline.value_ms * BUSIER_TIMES);
+    let was_ms = row.baseline.value_ms;
+    let may_be_theirs = |busier: &Busier| check.current_ms.is_some_and(|is| is < was_ms * busier.times_max);
     match &row.busier {
-        Some(busier) if check.verdict == Verdict::Regressed && may_be_theirs => {
+        Some(busier) if check.verdict == Verdict::Regressed && may_be_theirs(busier) => {
             let verdict = Verdict::Inconclusive;
-            let reason = format!("{}; {busier}", check.reason);
+            let reason = format!("{}; {}", check.reason, busier.why);
             Check { verdict, status: status_of(verdict), reason, ..check }
         }
         _ => check,

@@ -19,7 +19,9 @@ pub const PASS_NOISE_MAX: f64 = 0.1;
 
 /// Judges a run against the level of each of its metrics. A metric without enough of a history is inconclusive.
 pub fn judge_history(current: &Current, levels: &BTreeMap<String, HistoryLevel>) -> Judgement {
-    let comparison = compare(current, &as_baseline(current, levels), Allow::default());
+    let mut comparison = compare(current, &as_baseline(current, levels), Allow::default());
+    // A level is of many runs, and so is what is beyond it: others' work is in its noise.
+    comparison.rows.iter_mut().for_each(|row| row.busier = None);
     let mut judgement = judge_by(&comparison, POLICY_HISTORY, |row| match levels.get(&row.metric) {
         Some(level) => check(row, Some(level.fence), |value| judge_value(row, level, value)),
         None => blank(&row.metric, CheckStatus::Inconclusive, Verdict::Inconclusive, String::new()),
