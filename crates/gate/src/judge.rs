@@ -32,14 +32,19 @@ pub fn set_tolerances(
     policy: Policy,
 ) -> Baseline {
     for metric in baseline.metrics.values_mut() {
-        let own = metric.workload.as_ref().and_then(|name| gate.workloads.get(name));
-        let suite = own.map(|own| own.tolerance).or(gate.tolerance).map(Limit::share);
+        let asked = tolerance_asked(flag, gate, metric.workload.as_deref());
         let usual = (policy == Policy::Stored && metric.own_tolerance().is_none()).then_some(TOLERANCE);
-        if let Some(tolerance) = flag.or(suite).or(usual) {
+        if let Some(tolerance) = asked.or(usual) {
             tolerance::set(metric, tolerance);
         }
     }
     baseline
+}
+
+/// The tolerance of a workload's metrics that is asked for: by a flag, else the suite.
+pub fn tolerance_asked(flag: Option<f64>, gate: &GateSettings, workload: Option<&str>) -> Option<f64> {
+    let own = workload.and_then(|name| gate.workloads.get(name));
+    flag.or(own.map(|own| own.tolerance).or(gate.tolerance).map(Limit::share))
 }
 
 /// Judges every metric and the run as a whole. The worst verdict speaks for the whole.
