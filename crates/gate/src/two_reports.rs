@@ -4,6 +4,7 @@ use crate::Judgement;
 use crate::compare::{Row, compare};
 use crate::judge::{self, judge_by, row_check};
 use crate::policy::{Policy, disjoint_ci};
+use crate::too_fast;
 use holdpoint_model::{
     Allow, Baseline, Check, Current, MetricValue, Outcome, Report, Samples, Unmeasured, Verdict,
 };
@@ -25,10 +26,12 @@ fn check(row: &Row, baseline: &Report, current: &Report, current_ms: f64) -> Che
     let too_few = || "too few rounds for an interval; run both again with their samples".to_owned();
     let (verdict, reason) =
         judged.map_or_else(|| (Verdict::Inconclusive, too_few()), |(keys, verdict)| (verdict, keys.verdict));
+    let ratio = current_ms / row.baseline.value_ms;
+    let (verdict, reason) = too_fast::checked(verdict, reason, ratio, None, "faster");
     Check {
         current_ms: Some(current_ms),
         allowed_max_ms: None,
-        regression_ratio: Some(current_ms / row.baseline.value_ms - 1.0),
+        regression_ratio: Some(ratio - 1.0),
         ..row_check(row, verdict, reason)
     }
 }
