@@ -3,7 +3,6 @@
 use holdpoint_flow::ab::UNITS_AT_ONCE;
 use holdpoint_flow::baseline::RUNS_DEFAULT;
 use holdpoint_gate::ab::{estimate, unit_plan};
-use holdpoint_gate::history::PASS_NOISE_MAX;
 use holdpoint_gate::{PASS_TIMES, THRESHOLD_PCT, compare, disjoint_ci, noise, tolerance};
 use holdpoint_measure::constants as measure;
 use holdpoint_model::ab;
@@ -123,17 +122,17 @@ fn table() -> String {
         (
             "`PASS_TIMES`",
             PASS_TIMES.to_string(),
-            "policy `stored`: a change that is surely below so many times the tolerance passes too, and says so",
-        ),
-        (
-            "`PASS_NOISE_MAX`",
-            percent(PASS_NOISE_MAX),
-            "noise of a history up to which a run within it passes",
+            "a change that is surely below so many times the tolerance passes too, and says so; a history passes runs within so much noise",
         ),
         (
             "`BUSIER`",
             percent(compare::BUSIER),
             "of the CPUs more in use by others than for the baseline is busier, less is quieter",
+        ),
+        (
+            "`SHARING_TIMES`",
+            compare::SHARING_TIMES.to_string(),
+            "longer may a call take because others share caches and memory",
         ),
         (
             "`SPREAD_FACTOR`",

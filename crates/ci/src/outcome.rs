@@ -29,15 +29,18 @@ impl Outcome {
 
     /// A gate that ended with this exit code.
     pub fn of_gate(code: i32, on_inconclusive: OnInconclusive) -> Self {
-        let inconclusive = match on_inconclusive {
-            OnInconclusive::Neutral => Conclusion::Neutral,
-            OnInconclusive::Fail => Conclusion::Failure,
+        let (inconclusive, undecided) = match on_inconclusive {
+            OnInconclusive::Neutral => (
+                Conclusion::Neutral,
+                "undecided: the evidence does not suffice; allowed through by on_inconclusive = \"neutral\"",
+            ),
+            OnInconclusive::Fail => (Conclusion::Failure, "inconclusive: the evidence does not suffice"),
         };
         let (conclusion, text) = match code {
             0 => (Conclusion::Success, "pass: not slower than allowed"),
             1 => (Conclusion::Failure, "regressed: slower than allowed"),
             2 => (Conclusion::Failure, "skipped: nothing could be measured, so nothing is known"),
-            3 => (inconclusive, "inconclusive: the evidence does not suffice"),
+            3 => (inconclusive, undecided),
             4 => (Conclusion::Failure, "broken: a wrong answer, a crash, or a revision that does not build"),
             ..0 => return Self::new(Conclusion::Failure, "no verdict: there is no evidence that holds"),
             code => return Self::new(Conclusion::Failure, format!("no verdict: exit code {code}")),
@@ -130,6 +133,7 @@ mod tests {
             assert_eq!(of(decision, gate), Conclusion::Failure, "{decision} {gate}");
         }
         let neutral = Outcome::of_gate(3, OnInconclusive::Neutral);
+        assert!(neutral.text.starts_with("undecided: ") && neutral.text.contains("allowed through by"));
         assert_eq!(Outcome::of_jobs("run", "", "success", &neutral).conclusion, Conclusion::Neutral);
         // The job failed although its evidence says that nothing did.
         assert_eq!(Outcome::of_jobs("run", "", "failure", &neutral).conclusion, Conclusion::Failure);

@@ -39,9 +39,17 @@ pub struct Row {
     pub baseline: BaselineMetric,
     pub found: Found,
     /// That the machine was busier than for the baseline, where that matters to the metric.
-    pub busier: Option<String>,
-    /// That it was less busy.
+    pub busier: Option<Busier>,
+    /// That it was less busy, or may have been.
     pub quieter: Option<String>,
+}
+
+/// Other processes that used more of the machine than for the baseline, or may have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Busier {
+    pub why: String,
+    /// The most times longer that they can make a call take.
+    pub times_max: f64,
 }
 
 /// A metric in the run.
@@ -64,7 +72,7 @@ pub fn compare(current: &Current, baseline: &Baseline, allow: Allow) -> Comparis
     let problem = machine_difference(current, baseline)
         .filter(|_| !allow.machine)
         .or_else(|| lock_difference(current, baseline).filter(|_| !allow.environment));
-    let [busier, quieter] = [busier(current, baseline), quieter(current, baseline)];
+    let (busier, quieter) = (busier(current, baseline), quieter(current, baseline));
     let rows = baseline.metrics.iter().map(|(metric, was)| Row {
         metric: metric.clone(),
         workload: was.workload.clone().or_else(|| current.metrics.get(metric)?.workload.clone()),
@@ -109,34 +117,45 @@ fn find(current: &Current, metric: &str, was: &BaselineMetric, of_all: Option<&s
 /// Share of the machine's CPUs by which others may use more of it than they did for any run of the baseline, or less.
 pub const BUSIER: f64 = 0.1;
 
-/// The share that others used during a run of the baseline, where that is known of all.
+/// Up to so many times longer may a call take because others share its caches and memory.
+pub const SHARING_TIMES: f64 = 3.0;
+
+/// The share that others used during a run of the baseline, where any says so.
 fn others_cpu(baseline: &Baseline, pick: fn(f64, f64) -> f64) -> Option<f64> {
-    let known: Option<Vec<f64>> = baseline.runs.iter().map(|run| run.others_cpu).collect();
-    known?.into_iter().reduce(pick)
+    baseline.runs.iter().filter_map(|run| run.others_cpu).reduce(pick)
 }
 
-/// Whether other processes used less of the machine than for the baseline: its times are then those of a slower machine.
+/// Whether other processes used less of the machine than for the baseline, or nobody knows whether they did: its times are then those
+/// of a slower machine.
 fn quieter(current: &Current, baseline: &Baseline) -> Option<String> {
     let was = others_cpu(baseline, f64::min)?;
-    let is = current.others_cpu.filter(|is| *is < was - BUSIER)?;
-    Some(format!(
-        "other processes used {:.0} % of this machine's CPUs, at least {:.0} % while the baseline was recorded: record one now with \
-         \"holdpoint baseline record\", or compare side by side with \"holdpoint gate --against REV\"",
-        is * 100.0,
-        was * 100.0
-    ))
+    let is = current.others_cpu;
+    (is.unwrap_or(0.0) < was - BUSIER).then(|| {
+        format!(
+            "other processes used {} of this machine's CPUs, at least {:.0} % while the baseline was recorded: record one now with \
+             \"holdpoint baseline record\", or compare side by side with \"holdpoint gate --against REV\"",
+            share_or_unknown(is),
+            was * 100.0
+        )
+    })
 }
 
-/// Whether other processes used more of the machine than for the baseline.
-fn busier(current: &Current, baseline: &Baseline) -> Option<String> {
-    let was = others_cpu(baseline, f64::max)?;
-    let is = current.others_cpu.filter(|is| *is > was + BUSIER)?;
-    Some(format!(
-        "other processes used {:.0} % of this machine's CPUs, at most {:.0} % while the baseline was recorded: end them and \
+/// Whether other processes used more of the machine than for the baseline, or nobody knows whether they did.
+fn busier(current: &Current, baseline: &Baseline) -> Option<Busier> {
+    let was = others_cpu(baseline, f64::max);
+    let is = current.others_cpu.filter(|is| *is > was.unwrap_or(0.0) + BUSIER)?;
+    let why = format!(
+        "other processes used {:.0} % of this machine's CPUs, at most {} while the baseline was recorded: end them and \
          repeat, or compare side by side with \"holdpoint gate --against REV\"",
         is * 100.0,
-        was * 100.0
-    ))
+        share_or_unknown(was)
+    );
+    // What is left of the CPUs, and what sharing the rest of the machine costs.
+    Some(Busier { why, times_max: SHARING_TIMES / (1.0 - is).max(0.0) })
+}
+
+fn share_or_unknown(share: Option<f64>) -> String {
+    share.map_or_else(|| "an unknown share".to_owned(), |share| format!("{:.0} %", share * 100.0))
 }
 
 /// Times that the device takes do not depend on how busy the host is.

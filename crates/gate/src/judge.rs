@@ -1,6 +1,6 @@
 //! Decides, by a named policy, what the facts amount to.
 
-use crate::compare::{Comparison, Found, Row, compare};
+use crate::compare::{Busier, Comparison, Found, Row, compare};
 use crate::tolerance::{self, TOLERANCE};
 use crate::{Judgement, Policy};
 use holdpoint_model::judgement::STATUS_METRIC;
@@ -32,14 +32,19 @@ pub fn set_tolerances(
     policy: Policy,
 ) -> Baseline {
     for metric in baseline.metrics.values_mut() {
-        let own = metric.workload.as_ref().and_then(|name| gate.workloads.get(name));
-        let suite = own.map(|own| own.tolerance).or(gate.tolerance).map(Limit::share);
+        let asked = tolerance_asked(flag, gate, metric.workload.as_deref());
         let usual = (policy == Policy::Stored && metric.own_tolerance().is_none()).then_some(TOLERANCE);
-        if let Some(tolerance) = flag.or(suite).or(usual) {
+        if let Some(tolerance) = asked.or(usual) {
             tolerance::set(metric, tolerance);
         }
     }
     baseline
+}
+
+/// The tolerance of a workload's metrics that is asked for: by a flag, else the suite.
+pub fn tolerance_asked(flag: Option<f64>, gate: &GateSettings, workload: Option<&str>) -> Option<f64> {
+    let own = workload.and_then(|name| gate.workloads.get(name));
+    flag.or(own.map(|own| own.tolerance).or(gate.tolerance).map(Limit::share))
 }
 
 /// Judges every metric and the run as a whole. The worst verdict speaks for the whole.
@@ -144,17 +149,15 @@ pub(crate) fn check(row: &Row, allowed_max_ms: Option<f64>, rule: impl FnOnce(f6
     Check { current_ms, allowed_max_ms, ..check_with_status(row, status, verdict, reason) }
 }
 
-/// Up to this many times the baseline may be the work of other processes: they share caches, memory and cores with
-/// it. Times are without waits for a CPU, so that more than this is the code's.
-pub(crate) const BUSIER_TIMES: f64 = 3.0;
-
-/// A slowdown on a machine that was busier than for the baseline is no evidence against the code.
+/// A slowdown on a machine that was busier than for the baseline is no evidence against the code, unless others cannot explain it. The
+/// times of a run contain its waits for a CPU.
 fn unless_busier(row: &Row, check: Check) -> Check {
-    let may_be_theirs = check.current_ms.is_some_and(|is| is < row.baseline.value_ms * BUSIER_TIMES);
+    let was_ms = row.baseline.value_ms;
+    let may_be_theirs = |busier: &Busier| check.current_ms.is_some_and(|is| is < was_ms * busier.times_max);
     match &row.busier {
-        Some(busier) if check.verdict == Verdict::Regressed && may_be_theirs => {
+        Some(busier) if check.verdict == Verdict::Regressed && may_be_theirs(busier) => {
             let verdict = Verdict::Inconclusive;
-            let reason = format!("{}; {busier}", check.reason);
+            let reason = format!("{}; {}", check.reason, busier.why);
             Check { verdict, status: status_of(verdict), reason, ..check }
         }
         _ => check,

@@ -40,7 +40,7 @@ pub use contradiction::contradiction;
 pub use ended::{Ended, overall};
 pub use exit_code::HasExitCode;
 pub use holdpoint_model::Allow;
-pub use judge::{judge, judge_run, set_tolerances};
+pub use judge::{judge, judge_run, set_tolerances, tolerance_asked};
 pub use judgement::Judgement;
 pub use policy::{PASS_TIMES, Policy, THRESHOLD_PCT, disjoint_ci};
 pub use serves::blind_spots;

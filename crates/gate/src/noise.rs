@@ -1,7 +1,7 @@
 //! The smallest change that a baseline's noise can resolve. Where it cannot resolve the tolerance, a verdict would be a
 //! coin toss, and there is none.
 
-use crate::judge::BUSIER_TIMES;
+use crate::compare::SHARING_TIMES;
 use crate::tolerance::{self, RUNS_MIN};
 use holdpoint_model::{BaselineMetric, Verdict};
 use holdpoint_stats as stats;
@@ -31,7 +31,7 @@ impl Bands {
         let alarm = was.smallest_visible_slowdown.or_else(by_spread);
         match alarm.zip(tolerance::miss_band(was)) {
             Some((alarm, miss)) => Self { alarm: 1.0 + alarm, miss: 1.0 + miss, is_known: true },
-            None => Self { alarm: BUSIER_TIMES, miss: BUSIER_TIMES, is_known: false },
+            None => Self { alarm: SHARING_TIMES, miss: SHARING_TIMES, is_known: false },
         }
     }
 }

@@ -4,16 +4,15 @@ use crate::Judgement;
 use crate::compare::{Row, compare};
 use crate::judge::{self, judge_by, row_check};
 use crate::policy::{Policy, disjoint_ci};
-use holdpoint_model::baseline::DEFAULT_RATIO;
+use crate::too_fast;
 use holdpoint_model::{
-    Allow, Baseline, BaselineMetric, Check, Current, MetricValue, Outcome, Report, SCHEMA_VERSION, Samples,
-    Unmeasured, Verdict,
+    Allow, Baseline, Check, Current, MetricValue, Outcome, Report, Samples, Unmeasured, Verdict,
 };
 
 /// Judges each workload of `baseline` by its samples and those of `current`, with rounds as blocks. Each has one check, named
 /// after its median, with the seed's sentence as its reason. What may be compared is decided as for any other policy.
 pub fn compare_reports_disjoint_ci(baseline: &Report, current: &Report, allow: Allow) -> Judgement {
-    let facts = compare(&medians(current), &as_baseline(baseline), allow);
+    let facts = compare(&medians(current), &Baseline::from(medians(baseline)), allow);
     judge_by(&facts, Policy::DisjointCi.name(), |row| {
         // What is allowed depends on the intervals, so no one time is the limit.
         judge::check(row, None, |current_ms| check(row, baseline, current, current_ms))
@@ -27,10 +26,12 @@ fn check(row: &Row, baseline: &Report, current: &Report, current_ms: f64) -> Che
     let too_few = || "too few rounds for an interval; run both again with their samples".to_owned();
     let (verdict, reason) =
         judged.map_or_else(|| (Verdict::Inconclusive, too_few()), |(keys, verdict)| (verdict, keys.verdict));
+    let ratio = current_ms / row.baseline.value_ms;
+    let (verdict, reason) = too_fast::checked(verdict, reason, ratio, None, "faster");
     Check {
         current_ms: Some(current_ms),
         allowed_max_ms: None,
-        regression_ratio: Some(current_ms / row.baseline.value_ms - 1.0),
+        regression_ratio: Some(ratio - 1.0),
         ..row_check(row, verdict, reason)
     }
 }
@@ -77,35 +78,6 @@ fn medians(report: &Report) -> Current {
         }
     }
     current
-}
-
-fn as_baseline(report: &Report) -> Baseline {
-    let was = medians(report);
-    let metric = |value: MetricValue| BaselineMetric {
-        value_ms: value.value_ms,
-        max_regression_ratio: DEFAULT_RATIO,
-        smallest_visible_slowdown: None,
-        noise: None,
-        slow_stretches: Vec::new(),
-        max_regression_abs_ms: 0.0,
-        workload: value.workload,
-        identity: value.identity,
-        answer_checked: value.answer_checked,
-        runs_ms: Vec::new(),
-        spread: None,
-    };
-    Baseline {
-        alarm_rate: None,
-        schema_version: SCHEMA_VERSION,
-        suite: was.suite,
-        baseline_notes: String::new(),
-        required_status: None,
-        machine: was.machine,
-        environment_lock: was.environment_lock,
-        runs: Vec::new(),
-        promoted: None,
-        metrics: was.metrics.into_iter().map(|(name, value)| (name, metric(value))).collect(),
-    }
 }
 
 fn metric_of(workload: &str) -> String {

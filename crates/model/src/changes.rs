@@ -237,4 +237,7 @@ pub struct HistoryLevel {
     pub drift_fence: Option<f64>,
     /// The newest values before the run, oldest first.
     pub newest: Vec<f64>,
+    /// How much worse the metric may be, where somebody asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
 }

@@ -93,16 +93,28 @@ impl PairRound {
     /// else of those of which enough is left. Nothing of a side where no sample is left, then of neither.
     pub fn sound_ns(&self, clock: Clock, skip: usize) -> [Vec<u64>; 2] {
         let kept = |left_min: f64| {
-            [SideName::Base, SideName::Head].map(|side| {
-                let samples = self.wall_and_wait_ns(side, clock).skip(skip);
-                let left = samples.map(|(ns, wait_ns)| (ns, ns.saturating_sub(wait_ns)));
-                left.filter(|(ns, left)| *left as f64 >= left_min * *ns as f64)
-                    .map(|(_, left)| left)
-                    .collect()
-            })
+            [SideName::Base, SideName::Head]
+                .map(|side| self.at_least_left_ns(side, clock, skip, left_min).collect())
         };
         let has_both = |sides: &[Vec<u64>; 2]| sides.iter().all(|times| !times.is_empty());
         [CALM_LEFT, LEFT_MIN].into_iter().map(kept).find(has_both).unwrap_or_default()
+    }
+
+    /// The times of those of a side's samples of which enough is left without their waits, without the first `skip`.
+    pub fn left_ns(&self, side: SideName, clock: Clock, skip: usize) -> impl Iterator<Item = u64> + '_ {
+        self.at_least_left_ns(side, clock, skip, LEFT_MIN)
+    }
+
+    fn at_least_left_ns(
+        &self,
+        side: SideName,
+        clock: Clock,
+        skip: usize,
+        left_min: f64,
+    ) -> impl Iterator<Item = u64> + '_ {
+        let samples = self.wall_and_wait_ns(side, clock).skip(skip);
+        let left = samples.map(|(ns, wait_ns)| (ns, ns.saturating_sub(wait_ns)));
+        left.filter(move |(ns, left)| *left as f64 >= left_min * *ns as f64).map(|(_, left)| left)
     }
 
     fn wall_and_wait_ns(&self, side: SideName, clock: Clock) -> impl Iterator<Item = (u64, u64)> + '_ {

@@ -59,6 +59,7 @@ impl Here {
             .env("HOLDPOINT_CACHE", self.cache.path())
             .env("HOLDPOINT_PASS", PASSED)
             .env_remove("COLUMNS")
+            .env_remove("CI")
             .args(arguments);
         command
     }

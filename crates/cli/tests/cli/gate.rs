@@ -1,6 +1,6 @@
 //! `holdpoint gate`: the whole flow.
 
-use crate::common::{Here, TINY, keys, ran};
+use crate::common::{Here, TINY, keys, ran as ran_of};
 
 #[test]
 fn the_first_gate_records_a_baseline_and_says_what_next() {
@@ -104,6 +104,12 @@ fn a_required_baseline_is_not_made_up() {
     let here = Here::new();
     let ran = here.run(&["gate", "--suite", "suite.toml", "--require-baseline"]);
     ran.ends(3).notes(&["inconclusive: no baseline for suite \"tiny\" on this machine"]);
+    assert_eq!(here.files(), ["suite.toml"]);
+    // A job that only records would be green for any change.
+    let in_ci = here.command(&["gate", "--suite", "suite.toml"]).env("CI", "true").output().unwrap();
+    let advice =
+        "record one of code that is known to be good with \"holdpoint baseline record --suite suite.toml\"";
+    ran_of(in_ci).ends(3).notes(&[advice]);
     assert_eq!(here.files(), ["suite.toml"]);
 }
 
@@ -234,7 +240,7 @@ fn the_suite_of_a_repository_is_found_from_its_folders_and_no_other() {
     std::fs::create_dir_all(here.path("own/src/deep")).unwrap();
     let name = |folder: &str| {
         let run = ["run", "--output", "report.json"];
-        ran(here.command(&run).current_dir(here.path(folder)).output().unwrap()).ends(0);
+        ran_of(here.command(&run).current_dir(here.path(folder)).output().unwrap()).ends(0);
         here.json(&format!("{folder}/report.json"))["suite"].as_str().unwrap().to_owned()
     };
     assert_eq!(name("."), "above");
@@ -242,5 +248,5 @@ fn the_suite_of_a_repository_is_found_from_its_folders_and_no_other() {
     assert_eq!(name("own/src/deep"), "own");
     std::fs::remove_file(here.path("own/perf.toml")).unwrap();
     let shown = here.command(&["baseline", "show"]).current_dir(here.path("own/src")).output().unwrap();
-    ran(shown).notes(&["\"cpu\""]);
+    ran_of(shown).notes(&["\"cpu\""]);
 }

@@ -225,8 +225,10 @@ fn no_baseline_is_inconclusive_which_fails_where_the_suite_says_so() {
     let base = origin.head();
     let head = origin.commit("2000");
     let run = pushed(&origin, &head, &base);
-    ends(&run, REQUIRED, "success", "inconclusive: the evidence does not suffice");
-    ends(&run, "gpu", "success", "::notice::inconclusive: the evidence does not suffice");
+    let undecided =
+        "undecided: the evidence does not suffice; allowed through by on_inconclusive = \"neutral\"";
+    ends(&run, REQUIRED, "success", undecided);
+    ends(&run, "gpu", "success", &format!("::notice::{undecided}"));
     assert_eq!(std::fs::read_to_string(run.artifacts.join("perf-gpu-evidence/exit-code")).unwrap(), "3\n");
     let suite = std::fs::read_to_string(origin.path().join("perf-gpu.toml")).unwrap();
     let strict = suite.replace("[measure]", "[gate]\non_inconclusive = \"fail\"\n[measure]");

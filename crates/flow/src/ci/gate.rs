@@ -381,9 +381,15 @@ impl<'a> Job<'a> {
             if let Some(judged) = found.and_then(Found::judged) {
                 lines += &forms::github(judged, Some(&self.args.suite));
             }
+            let ending = format!("**holdpoint**: {}\n", outcome.text);
             report::append_summary(&match found {
-                Some(found) => report::summary(found, if self.args.gpu { "gpu" } else { "cpu" }),
-                None => format!("**holdpoint**: {}\n", outcome.text),
+                Some(found) => {
+                    let page = report::summary(found, if self.args.gpu { "gpu" } else { "cpu" });
+                    // The job is green, and the page alone does not say why.
+                    let is_neutral = outcome.conclusion == Conclusion::Neutral;
+                    if is_neutral { format!("{page}\n{ending}") } else { page }
+                }
+                None => ending,
             })?;
         }
         lines += &match outcome.conclusion {

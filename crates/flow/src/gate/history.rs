@@ -13,8 +13,10 @@ use crate::support::rules::Rules;
 use crate::support::sealing::Sealing;
 use crate::support::suites::{self, LoadedSuite};
 use crate::{compare, run};
-use holdpoint_gate::HasExitCode;
-use holdpoint_gate::history::{judge_history, last_good_of, level_of, needs_second_look};
+use holdpoint_gate::history::{
+    accepted_revision_of, drifted, judge_history, last_good_of, level_of, needs_second_look,
+};
+use holdpoint_gate::{HasExitCode, tolerance_asked};
 use holdpoint_history::{Access, Location, NewPoint, RunRecord, Store, series_id};
 use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Current, HistoryLevel, Report, Series, SeriesFilter, Suite, Track};
@@ -45,7 +47,7 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
     let report = run::measure(&measured, watch);
     sealing.write_json(&file(artifacts::REPORT), &report)?;
     let series = series_of(&known, &report)?;
-    let mut judgement = judge_history(&Current::from(&report), &levels(&series));
+    let mut judgement = judge_history(&Current::from(&report), &gate.levels(&series));
     rules.waivers.apply(&mut judgement);
     sealing.write_json(&file(artifacts::COMPARISON), &judgement)?;
     sealing.write_json(&file(artifacts::TREND), &compare::trend(&judgement))?;
@@ -55,15 +57,23 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
     histories::keep(Some(location), &runs, watch);
     let [report] = reports;
     let unsealed = sealing.seal(&run::origins("gate", &measured, &report))?;
+    let drifted = drifted(&judgement);
+    let (doubt, revision) = match drifted.is_empty() {
+        true => ("in doubt by its history", last_good(gate, &known, &report)),
+        // Another one may have drifted as far already, and would turn the drift into a pass.
+        false => (
+            "a drift by its history",
+            gate.accepted(drifted.iter().filter_map(|name| series.get(*name).copied())),
+        ),
+    };
     if needs_second_look(&judgement)
-        && let Some(revision) = last_good(gate, &known, &report)
+        && let Some(revision) = revision
     {
-        watch.progress(&format!("in doubt by its history; comparing side by side with {revision}"));
+        watch.progress(&format!("{doubt}; comparing side by side with {revision}"));
         let sides = || against(suite.clone(), Base::named(&revision), gate.sides, gate.files, rules, watch);
         match check_of_revision(as_written).and_then(|()| sides()) {
             Ok(done) => {
-                let note =
-                    format!("in doubt by its history ({location}); decided side by side with {revision}");
+                let note = format!("{doubt} ({location}); decided side by side with {revision}");
                 return Ok(done.map(Gated::decided).with_note(note));
             }
             // The verdict of the history stands.
@@ -104,9 +114,26 @@ fn series_of<'a>(
     Ok(record.points.iter().filter_map(named).collect())
 }
 
-fn levels(series: &BTreeMap<String, &Series>) -> BTreeMap<String, HistoryLevel> {
-    let level = |(name, series): (&String, &&Series)| Some((name.clone(), level_of(&Track::from(*series))?));
-    series.iter().filter_map(level).collect()
+impl HistoryGate<'_> {
+    /// The level of each series, with the tolerance that is asked for.
+    fn levels(&self, series: &BTreeMap<String, &Series>) -> BTreeMap<String, HistoryLevel> {
+        let (gate, flag) = (&self.suite.as_run.gate, self.sides.how.decision.question.tolerance);
+        let level = |(name, series): (&String, &&Series)| {
+            let tolerance = tolerance_asked(flag, gate, Some(&series.key.workload));
+            Some((name.clone(), HistoryLevel { tolerance, ..level_of(&Track::from(*series))? }))
+        };
+        series.iter().filter_map(level).collect()
+    }
+
+    /// The revision of the level from which series have drifted, where revisions can be built.
+    fn accepted<'a>(&self, series: impl Iterator<Item = &'a Series>) -> Option<String> {
+        accepted_revision_of(series).filter(|_| self.can_build())
+    }
+
+    fn can_build(&self) -> bool {
+        let suite = &self.suite.as_run;
+        suite.build.is_some() || suite.harness.is_some()
+    }
 }
 
 /// The revision to compare with: the one that is named, or the last good one, where revisions can be built.
@@ -114,8 +141,7 @@ fn last_good(gate: &HistoryGate<'_>, known: &BTreeMap<String, Series>, report: &
     if let Some(revision) = gate.last_good {
         return Some(revision.to_owned());
     }
-    let suite = &gate.suite.as_run;
-    if suite.build.is_none() && suite.harness.is_none() {
+    if !gate.can_build() {
         return None;
     }
     let here = report.revision.as_ref().map(|revision| revision.commit.as_str());

@@ -2,7 +2,7 @@
 //! takes the place of one that was asked for, or of one that is only out of reach here.
 
 use super::{BaselineQuestion, GateQuestion, GateSides};
-use crate::ab::sides::{Base, check_of_revision};
+use crate::ab::sides::{Base, check_of_revision, is_same_everywhere};
 use crate::baseline::FOLDER_DEFAULT;
 use crate::error::FlowError;
 use crate::request::PolicyChoice;
@@ -72,16 +72,24 @@ fn key_of_baseline(gate: &GateSettings) -> Option<&'static str> {
     }
 }
 
-/// Whether revisions of the repository around a folder can differ in what the suite runs.
+/// Whether revisions of the repository around a folder can differ in what the suite runs. A suite only part of which can differ is
+/// refused: a baseline for all of it would be the weaker comparison for that part.
 fn is_of_repository(suite: &Suite, here: &Path) -> Result<bool, FlowError> {
+    let is_all_built_in = !suite.workloads.is_empty()
+        && suite.harness.is_none()
+        && suite.workloads.iter().all(|workload| is_same_everywhere(suite, workload));
     // Suites that come with holdpoint have no folder.
-    if suite.dir.is_none() || git::root(here).is_none() || check_of_revision(suite).is_err() {
+    if suite.dir.is_none() || git::root(here).is_none() || is_all_built_in {
         return Ok(false);
     }
     let is_built = suite.build.is_some()
         || suite.harness.is_some()
-        || suite.workloads.iter().any(|workload| workload.kernel.is_some());
-    Ok(is_built || Builds::open(here)?.in_folder(suite.dir.as_deref()).tracks_any(command_words(suite))?)
+        || suite.workloads.iter().any(|workload| workload.kernel.is_some())
+        || Builds::open(here)?.in_folder(suite.dir.as_deref()).tracks_any(command_words(suite))?;
+    if is_built {
+        check_of_revision(suite)?;
+    }
+    Ok(is_built)
 }
 
 /// The revision that a change is compared with where none is named.

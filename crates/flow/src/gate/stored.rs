@@ -41,10 +41,14 @@ impl<'a> StoredGate<'a> {
     ) -> Result<Self, FlowError> {
         let gate = &suite.as_run.gate;
         let policy = compare::baseline_policy(&question.policy, gate)?;
-        let usual =
-            of_suite.unwrap_or_else(|| baseline::this_machines(&suite.as_run, &question.baseline_dir));
-        let is_new = question.baseline.is_none() && !usual.exists();
-        let path = question.baseline.clone().unwrap_or(usual);
+        let own = baseline::this_machines(&suite.as_run, &question.baseline_dir);
+        let of_suite = of_suite.filter(|_| question.baseline.is_none());
+        if let Some(path) = of_suite.as_ref().filter(|path| !path.exists()) {
+            return Err(missing_of_suite(path, &suite));
+        }
+        let named = question.baseline.clone().or(of_suite);
+        let is_new = named.is_none() && !own.exists();
+        let path = named.unwrap_or(own);
         let mut sealing = Sealing::new(rules.key.clone(), &files.artifacts.join(artifacts::REPORT));
         let baseline = if is_new {
             None
@@ -63,10 +67,13 @@ impl<'a> StoredGate<'a> {
             return self.decide(&baseline, watch);
         }
         tell_others(&self.question.baseline_dir, &self.suite.as_run, watch);
-        if self.question.require_baseline {
+        if self.question.require_baseline || is_ci(&std::env::var("CI").unwrap_or_default()) {
             artifacts::clear(&self.files.artifacts, Writer::Gate)?;
-            let note =
-                format!("inconclusive: no baseline for suite {:?} on this machine", self.suite.as_run.name);
+            let note = format!(
+                "inconclusive: no baseline for suite {:?} on this machine; record one of code that is known to be good with \
+                 \"holdpoint baseline record --suite {}\"",
+                self.suite.as_run.name, self.suite.choice.name
+            );
             return Ok(Done::new(Gated::NoBaseline, ExitCode::Inconclusive).with_note(note));
         }
         self.record(watch)
@@ -197,6 +204,23 @@ impl<'a> StoredGate<'a> {
     }
 }
 
+/// A baseline that is named is not recorded anew: the change under test may have removed it.
+fn missing_of_suite(path: &Path, suite: &LoadedSuite) -> FlowError {
+    let what = format!(
+        "no such file; suite {:?} names it as [gate] baseline: restore it, or record it of code that is known to be good with \
+         \"holdpoint baseline record --suite {} --baseline {}\"",
+        suite.as_run.name,
+        suite.choice.name,
+        path.display()
+    );
+    FlowError::File { path: path.to_owned(), what }
+}
+
+/// Whether this is a job of CI, by the variable `CI`. There a gate that only records would be green for any change.
+fn is_ci(variable: &str) -> bool {
+    !["", "0", "false"].contains(&variable)
+}
+
 /// Baselines of other machines are no reason to start anew in silence.
 fn tell_others(dir: &Path, suite: &Suite, watch: &dyn Watch) {
     let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -211,5 +235,16 @@ fn tell_others(dir: &Path, suite: &Suite, watch: &dyn Watch) {
             dir.display(),
             others.join(", ")
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_of_ci_is_known_by_its_variable() {
+        assert!(["true", "1", "woodpecker"].into_iter().all(is_ci));
+        assert!(!["", "0", "false"].into_iter().any(is_ci));
     }
 }

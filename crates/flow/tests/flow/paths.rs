@@ -2,7 +2,7 @@
 
 use super::support::Folder;
 use holdpoint_flow::Unwatched;
-use holdpoint_flow::gate::{self, BaselineQuestion, GateQuestion, GateRequest};
+use holdpoint_flow::gate::{self, BaselineQuestion, GateQuestion, GateRequest, GateSides};
 use holdpoint_flow::request::{HistoryChoice, SuiteChoice};
 use holdpoint_flow::run::{self, Ran, RunRequest, RunSubject};
 use holdpoint_model::{ExitCode, Outcome, Report};
@@ -87,5 +87,31 @@ fn a_gate_reads_the_suite_of_another_folder() {
     let done = gate::run(&request, &Unwatched).unwrap();
     assert!(matches!(done.document, gate::Gated::NoBaseline));
     assert_eq!(done.end.unwrap(), ExitCode::Inconclusive);
-    assert_eq!(done.notes, ["inconclusive: no baseline for suite \"beside\" on this machine"]);
+    let [note] = &done.notes[..] else { panic!("{:?}", done.notes) };
+    for part in [
+        "inconclusive: no baseline for suite \"beside\" on this machine",
+        "holdpoint baseline record --suite ",
+    ] {
+        assert!(note.contains(part), "{note}");
+    }
+}
+
+#[test]
+fn a_baseline_that_the_suite_names_is_never_recorded_by_a_gate() {
+    let folder = Folder::new();
+    folder.write("perf/suite.toml", &format!("{SUITE}[gate]\nbaseline = \"b.json\"\n"));
+    folder.write("perf/beside.sh", "echo found");
+    let sides = GateSides::default();
+    let request = GateRequest {
+        suite: folder.suite("perf/suite.toml"),
+        question: GateQuestion::Default { sides, sides_flag: None },
+        files: folder.evidence(),
+    };
+    let refused = gate::run(&request, &Unwatched).unwrap_err().to_string();
+    let file = folder.path("perf/b.json");
+    let remedy = format!("baseline record --suite {} --baseline ", folder.path("perf/suite.toml").display());
+    for part in ["perf/b.json", "names it as [gate] baseline", &remedy] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    assert!(!file.exists(), "the change under test may have removed it");
 }

@@ -24,17 +24,19 @@ pub(super) fn values(unit: &Unit, name: &str) -> Option<[f64; 2]> {
 fn side_value(unit: &Unit, side: SideName, name: &str) -> Option<f64> {
     let metric = Metric::from_name(name);
     let rounds = || unit.rounds.iter().filter(|round| !round.left_out);
+    let skip = unit.skip as usize;
     let settled = |round: &PairRound| {
-        let times = round.times_ns(side, Clock::Unwaited).skip(unit.skip as usize);
-        times.map(|ns| ns as f64).collect::<Vec<f64>>()
+        round.left_ns(side, Clock::Unwaited, skip).map(|ns| ns as f64).collect::<Vec<f64>>()
     };
     let times = || rounds().flat_map(settled).collect::<Vec<_>>();
     match metric {
         Metric::Quantile(q) => {
             // Of all rounds: those that are left out would leave too few samples beyond it.
             let times: Vec<f64> = unit.rounds.iter().flat_map(settled).collect();
+            // With those that mostly waited: on a busy machine there would else never be enough.
+            let taken: usize = unit.rounds.iter().map(|round| round.base_ns.len().saturating_sub(skip)).sum();
             let quantile = stats::percentile_floor(&times, q);
-            Some(quantile.filter(|_| times.len() as u64 >= metric.samples_min())? / NS_PER_MS)
+            Some(quantile.filter(|_| taken as u64 >= metric.samples_min())? / NS_PER_MS)
         }
         Metric::Mean => Some(stats::mean(&times())? / NS_PER_MS),
         Metric::Throughput => Some(NS_PER_S / stats::mean(&times())?),

@@ -1,12 +1,13 @@
-//! Whether the times of a workload could have shown a change: units that agree to the last bit are no evidence by themselves.
+//! Whether the times of a workload could have shown a change: units most of which agree to the last bit are no evidence by themselves.
 
 use super::estimate;
 use holdpoint_model::ab::Clock;
 use holdpoint_model::metric::Metric;
 use holdpoint_model::{AbWorkload, SideName, Unit};
 
-/// Why a row whose units all have this same x shows nothing: its times move in steps that are coarser than the tolerance, or
-/// not at all. Absent where units differ, where the steps are fine enough, and for what is not a time.
+/// Why a row most of whose units have the same x shows nothing: its times move in steps that are coarser than the tolerance, or
+/// not at all. Absent where units differ, where the steps are fine enough, and for what is not a time. Coarse steps round a change
+/// away in most units, and show it as a whole step in a few.
 ///
 /// Swapping the sides swaps the steps, and the coarser ones count.
 pub(super) fn why_blind(
@@ -15,10 +16,10 @@ pub(super) fn why_blind(
     xs: impl Iterator<Item = f64>,
     tolerance: f64,
 ) -> Option<String> {
-    let mut xs = xs.map(f64::to_bits).collect::<Vec<_>>();
-    let units_count = xs.len();
-    xs.dedup();
-    if xs.len() != 1 {
+    let mut xs = xs.collect::<Vec<f64>>();
+    xs.sort_by(f64::total_cmp);
+    let same = xs.chunk_by(|a, b| a.to_bits() == b.to_bits()).max_by_key(|same| same.len())?;
+    if 2 * same.len() <= xs.len() {
         return None;
     }
     let clock = match metric.map(Metric::from_name) {
@@ -35,10 +36,14 @@ pub(super) fn why_blind(
         }
         _ => return None,
     };
+    let units = match (same.len(), xs.len()) {
+        (most, all) if most < all => format!("{most} of {all} units"),
+        (_, all) => format!("all {all} units"),
+    };
     Some(format!(
-        "all {units_count} units give exactly {:+.1} % and {what}, so the tolerance of {:.1} % cannot be seen: look at how it is timed, or \
+        "{units} give exactly {:+.1} % and {what}, so the tolerance of {:.1} % cannot be seen: look at how it is timed, or \
          time longer calls",
-        f64::from_bits(xs[0]).exp_m1() * 100.0,
+        same[0].exp_m1() * 100.0,
         tolerance * 100.0
     ))
 }

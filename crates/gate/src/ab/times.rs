@@ -17,7 +17,7 @@ pub(crate) fn blocks_ms(units: &[Unit], side: SideName, calls_per_sample: u64) -
     let ns_per_ms = 1e6 * calls_per_sample.max(1) as f64;
     let block = |unit: &Unit| {
         let samples =
-            unit.rounds.iter().flat_map(|round| round.times_ns(side, unit.clock).skip(unit.skip as usize));
+            unit.rounds.iter().flat_map(|round| round.left_ns(side, unit.clock, unit.skip as usize));
         sorted(samples.map(|ns| ns as f64 / ns_per_ms).collect())
     };
     units.iter().map(block).collect()

@@ -1,12 +1,12 @@
 //! The changes of whole series, and the alerts that the rule of `gate --history` would have given.
 
 use super::events::{self, Found, Move};
-use super::rule::{HistoryRule, OnWorse, Standing};
+use super::rule::{HistoryRule, LEVEL_POINTS, OnWorse, Standing, is_positive};
 use crate::judge::status_of;
 use holdpoint_model::trend::UNJUDGED;
 use holdpoint_model::{
     Changes, Effect, HistoryLevel, LevelChange, Point, RunPlace, SCHEMA_VERSION, Series, SeriesChanges,
-    Taken, Timestamp, Track, Tracks, Verdict,
+    Taken, Timestamp, Track, TrackPoint, Tracks, Verdict,
 };
 use holdpoint_stats::changes::{self, Change};
 use std::collections::BTreeMap;
@@ -52,15 +52,36 @@ const LEVEL_HISTORY: usize = 2_000;
 
 /// The level that a series expects of its next point: a worse one counts only if it was accepted. Absent while it is too short.
 pub fn level_of(track: &Track) -> Option<HistoryLevel> {
+    replay(track).level()
+}
+
+fn replay(track: &Track) -> HistoryRule {
     let mut rule = HistoryRule::new(track.better);
-    let from = track.points.len().saturating_sub(LEVEL_HISTORY);
-    for (index, point) in track.points.iter().enumerate().skip(from) {
+    for (index, point) in level_points(track) {
         if track.accepted.contains(&index) {
             rule.accept();
         }
         rule.push(point.value, OnWorse::Keep);
     }
-    rule.level()
+    rule
+}
+
+fn level_points(track: &Track) -> impl Iterator<Item = (usize, &TrackPoint)> {
+    let from = track.points.len().saturating_sub(LEVEL_HISTORY);
+    track.points.iter().enumerate().skip(from)
+}
+
+/// The revision that series which have drifted are compared with: the oldest at which one of their levels began. A newer one that
+/// passed may have drifted as far already.
+pub fn accepted_revision_of<'a>(series: impl Iterator<Item = &'a Series>) -> Option<String> {
+    let first = |series: &'a Series| {
+        let track = Track::from(series);
+        let judged = level_points(&track).filter(|(_, point)| is_positive(point.value));
+        let level = judged.skip(replay(&track).start()).take(LEVEL_POINTS);
+        let mut points = level.map(|(index, _)| &series.points[index]);
+        points.find_map(|point| Some((point.at, point.revision.as_ref().filter(|revision| !revision.dirty)?)))
+    };
+    series.filter_map(first).min_by_key(|(at, _)| *at).map(|(_, revision)| revision.commit.clone())
 }
 
 /// The revision that a run in doubt is compared with, other than the run's own and without changes of its own: the newest of which every

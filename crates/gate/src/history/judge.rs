@@ -4,6 +4,8 @@ use super::rule::{Standing, standing};
 use crate::Judgement;
 use crate::compare::{Row, compare};
 use crate::judge::{blank, check, judge_by, overall_status, overall_verdict, row_check};
+use crate::policy::PASS_TIMES;
+use crate::tolerance::TOLERANCE;
 use crate::too_fast;
 use holdpoint_model::{
     Allow, Baseline, BaselineMetric, Basis, Check, CheckStatus, Current, HistoryLevel, MetricValue,
@@ -14,12 +16,11 @@ use std::collections::BTreeMap;
 /// The policy's name in files.
 pub const POLICY_HISTORY: &str = "history";
 
-/// A run within the noise of its level passes only where that noise is no more than this: a wider one hides slowdowns that matter.
-pub const PASS_NOISE_MAX: f64 = 0.1;
-
 /// Judges a run against the level of each of its metrics. A metric without enough of a history is inconclusive.
 pub fn judge_history(current: &Current, levels: &BTreeMap<String, HistoryLevel>) -> Judgement {
-    let comparison = compare(current, &as_baseline(current, levels), Allow::default());
+    let mut comparison = compare(current, &as_baseline(current, levels), Allow::default());
+    // A level is of many runs, and so is what is beyond it: others' work is in its noise.
+    comparison.rows.iter_mut().for_each(|row| row.busier = None);
     let mut judgement = judge_by(&comparison, POLICY_HISTORY, |row| match levels.get(&row.metric) {
         Some(level) => check(row, Some(level.fence), |value| judge_value(row, level, value)),
         None => blank(&row.metric, CheckStatus::Inconclusive, Verdict::Inconclusive, String::new()),
@@ -34,6 +35,17 @@ pub fn judge_history(current: &Current, levels: &BTreeMap<String, HistoryLevel>)
     stated.notes.clone_from(&current.notes);
     stated.basis = Some(Basis::History { levels: levels.clone() });
     judgement
+}
+
+/// The metrics that have drifted, which only the revision of the level that was accepted can settle.
+pub fn drifted(judgement: &Judgement) -> Vec<&str> {
+    let Some(Basis::History { levels }) = &judgement.basis else { return Vec::new() };
+    let is_drift = |check: &&Check| {
+        let level = levels.get(&check.metric).zip(check.current_ms);
+        check.verdict == Verdict::Regressed
+            && level.is_some_and(|(level, value)| standing(level, value) == Standing::Drifted)
+    };
+    judgement.checks.iter().filter(is_drift).map(|check| check.metric.as_str()).collect()
 }
 
 /// Whether runs side by side could settle it: something lies beyond its level, and nothing is broken or gone. A worse level is
@@ -84,22 +96,33 @@ fn judge_value(row: &Row, level: &HistoryLevel, value: f64) -> Check {
     let percent = |value: f64, of: f64| (value / of - 1.0) * 100.0;
     let change = percent(value, level.level);
     let noise = percent(level.fence, level.level);
+    let count = level.points_count;
+    let asked = level.tolerance.unwrap_or(TOLERANCE) * 100.0;
     let (verdict, reason) = match standing(level, value) {
         Standing::Improved => (
             Verdict::Improved,
             format!("{change:+.1} %: the last runs are better than the level, which was {noise:.1} % wide"),
         ),
-        Standing::Inside if noise.abs() > PASS_NOISE_MAX * 100.0 => (
+        Standing::Inside if noise.abs() > PASS_TIMES * asked => (
             Verdict::Inconclusive,
             format!(
-                "{change:+.1} %, but the noise of the last {} runs is {noise:+.1} %, and a slowdown below that would look the same: give \
-                 --last-good REV to compare side by side",
-                level.points_count
+                "{change:+.1} %, but the noise of the last {count} runs is {noise:+.1} %, more than twice the tolerance of {asked:.1} %, and a \
+                 slowdown below that would look the same: give --last-good REV to compare side by side"
             ),
         ),
-        Standing::Inside => {
-            (Verdict::Pass, format!("within the noise of the last {} runs", level.points_count))
-        }
+        Standing::Inside if level.better.sign() * (value - level.floor) < 0.0 => (
+            Verdict::Pass,
+            format!(
+                "{change:+.1} %, better than the noise of the last {count} runs ({noise:+.1} %), and not confirmed by others yet; the \
+                 tolerance is {asked:.1} %"
+            ),
+        ),
+        Standing::Inside => (
+            Verdict::Pass,
+            format!(
+                "{change:+.1} %, within the noise of the last {count} runs ({noise:+.1} %); the tolerance is {asked:.1} %"
+            ),
+        ),
         Standing::Beyond { count } => (
             Verdict::Inconclusive,
             format!(

@@ -9,6 +9,9 @@ pub mod rule;
 #[cfg(test)]
 mod tests;
 
-pub use find::{Alerts, find_alerts, find_changes, find_changes_in, last_good_of, level_of, trend_status};
-pub use judge::{PASS_NOISE_MAX, POLICY_HISTORY, judge_history, needs_second_look};
+pub use find::{
+    Alerts, accepted_revision_of, find_alerts, find_changes, find_changes_in, last_good_of, level_of,
+    trend_status,
+};
+pub use judge::{POLICY_HISTORY, drifted, judge_history, needs_second_look};
 pub use rule::{HistoryRule, OnWorse, Standing};

@@ -18,7 +18,7 @@ const WINDOW_BEYOND: usize = 4;
 /// Runs of these that are back at the level end a worsening.
 const WINDOW_BACK: usize = 3;
 /// Points behind a level at most: older ones tell less of it.
-const LEVEL_POINTS: usize = 40;
+pub(super) const LEVEL_POINTS: usize = 40;
 /// Points behind a level at least.
 const LEVEL_POINTS_MIN: usize = 10;
 /// The same after a change, where the noise is known from before. Where somebody named the first one it is enough, and the noise is taken
@@ -138,7 +138,13 @@ impl HistoryRule {
             accepted_level: drift.map(|at| value(at.middle)),
             drift_fence: drift.map(|at| value(at.fence(DRIFT_MIN))),
             newest: self.points[newest..].iter().map(|point| value(*point)).collect(),
+            tolerance: None,
         })
+    }
+
+    /// How many of the points that could be judged lie before the present level.
+    pub(super) fn start(&self) -> usize {
+        self.start
     }
 
     /// Adds a run and tells where it stands; absent where the points before were too few or the value cannot be judged.

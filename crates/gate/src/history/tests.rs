@@ -2,8 +2,8 @@ use super::*;
 use crate::{Evidence, judge_again};
 use holdpoint_model::metric::Better;
 use holdpoint_model::{
-    Cause, Current, MetricValue, Point, Revision, RunHash, Series, SeriesKey, Taken, Timestamp, Track,
-    TrackPoint, Verdict, Versions,
+    Acceptance, Cause, Current, MetricValue, Point, Revision, RunHash, Series, SeriesKey, Taken, Timestamp,
+    Track, TrackPoint, Verdict, Versions,
 };
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
@@ -219,6 +219,65 @@ fn a_history_whose_noise_hides_slowdowns_passes_nothing() {
         assert!(judgement.checks[0].reason.contains("a slowdown below that would look the same"));
         assert!(needs_second_look(&judgement));
     }
+}
+
+#[test]
+fn a_run_within_the_noise_passes_only_where_that_serves_the_tolerance() {
+    let calm = levels(&noise(&mut Random::new(7), 10.0, 60));
+    let asked = |tolerance, value| {
+        let mut levels = calm.clone();
+        levels.values_mut().for_each(|level| level.tolerance = tolerance);
+        let judgement = judge_history(&run(&[("w_p50_ms", value)]), &levels);
+        (judgement.verdict, judgement.checks[0].reason.clone())
+    };
+    let wide = calm["w_p50_ms"].fence / calm["w_p50_ms"].level - 1.0;
+    assert!((0.03..0.04).contains(&wide), "{wide}");
+    let (verdict, reason) = asked(Some(0.01), 10.0);
+    assert_eq!(verdict, Verdict::Inconclusive);
+    assert!(reason.contains("more than twice the tolerance of 1.0 %"), "{reason}");
+    let (verdict, reason) = asked(None, 10.0);
+    let both = format!("(+{:.1} %); the tolerance is 2.0 %", wide * 100.0);
+    assert!(
+        verdict == Verdict::Pass && reason.contains("within the noise") && reason.ends_with(&both),
+        "{reason}"
+    );
+    let (verdict, reason) = asked(None, 7.7);
+    assert!(verdict == Verdict::Pass && reason.contains("better than the noise"), "{reason}");
+    assert!(reason.contains("not confirmed by others yet"), "{reason}");
+}
+
+#[test]
+fn a_drift_is_settled_by_the_revision_where_the_level_began_and_no_newer_one() {
+    let mut random = Random::new(5);
+    // Each commit 0.4 % slower than the one before: none of them is slower by more than its noise.
+    let values: Vec<f64> =
+        (0..70).map(|i| 10.0 * 1.004_f64.powi((i - 30).max(0)) * (0.01 * random.normal()).exp()).collect();
+    let names: Vec<String> =
+        (0..70).map(|i| if i == 0 { "c0*".to_owned() } else { format!("c{i}") }).collect();
+    let points: Vec<(i64, &str, Option<Verdict>)> =
+        names.iter().enumerate().map(|(i, name)| (i as i64, name.as_str(), Some(Verdict::Pass))).collect();
+    let mut series = series_taken(Taken::Alone, &points);
+    series.points.iter_mut().zip(&values).for_each(|(point, value)| point.value = *value);
+    let levels = BTreeMap::from([("w_p50_ms".to_owned(), level_of(&Track::from(&series)).unwrap())]);
+    let drift = judge_history(&run(&[("w_p50_ms", levels["w_p50_ms"].level)]), &levels);
+    assert_eq!(
+        (drift.verdict, drifted(&drift)),
+        (Verdict::Regressed, vec!["w_p50_ms"]),
+        "{:?}",
+        drift.checks[0].reason
+    );
+    assert_eq!(last_good_of([&series].into_iter(), None).as_deref(), Some("c69"), "it has drifted as far");
+    assert_eq!(
+        accepted_revision_of([&series].into_iter()).as_deref(),
+        Some("c1"),
+        "the first that can be built again"
+    );
+    let Point { at, run: hash, .. } = series.points[40];
+    let (by, why) = ("ada".to_owned(), "a larger cache".to_owned());
+    series.accepted.push(Acceptance { at, run: hash, by, why, accepted_at_utc: at });
+    assert_eq!(accepted_revision_of([&series].into_iter()).as_deref(), Some("c40"));
+    let doubt = judge_history(&run(&[("w_p50_ms", 30.0)]), &levels);
+    assert!(needs_second_look(&doubt) && drifted(&doubt).is_empty());
 }
 
 #[test]

@@ -106,8 +106,10 @@ impl Policy {
     pub(crate) fn check(self, row: &Row) -> Check {
         judge::check(row, self.allowed_max_ms(&row.baseline), |current_ms| match self {
             Self::Stored => stored::check(row, current_ms),
-            Self::AllowedMax => allowed_max::check(row, current_ms),
-            Self::Threshold { threshold_pct } => threshold::check(row, current_ms, threshold_pct),
+            Self::AllowedMax => too_fast::remarked(allowed_max::check(row, current_ms)),
+            Self::Threshold { threshold_pct } => {
+                too_fast::remarked(threshold::check(row, current_ms, threshold_pct))
+            }
             Self::Sequential | Self::DisjointCi => {
                 let reason = format!("policy {} needs the samples of two sides", self.name());
                 judge::row_check(row, Verdict::Inconclusive, reason)

@@ -129,3 +129,19 @@ fn what_the_baseline_does_not_have_is_listed_and_not_judged() {
     assert_one(&judged, "pass", CheckStatus::Pass, Verdict::Pass);
     assert_eq!(judged.ungated, ["new_ms", "other_ms"]);
 }
+
+#[test]
+fn ten_times_faster_keeps_its_verdict_and_says_what_to_check() {
+    let baseline = baseline(&[("m_ms", 100.0, 0.75, 2.0)]);
+    for policy in [ALLOWED_MAX, Policy::Threshold { threshold_pct: -3.0 }] {
+        let judged = |current_ms| {
+            let judgement =
+                judge(&compare(&run(&[("m_ms", current_ms)]), &baseline, Allow::default()), policy);
+            (judgement.verdict, judgement.checks[0].reason.clone())
+        };
+        let (verdict, reason) = judged(9.0);
+        assert_eq!(verdict, Verdict::Improved, "others rely on the exit code");
+        assert!(reason.starts_with("check this: 11 times faster; does it still do the work?"), "{reason}");
+        assert!(!judged(11.0).1.contains("check this"));
+    }
+}

@@ -103,7 +103,10 @@ fn a_slowdown_on_a_busier_machine_is_no_verdict() {
     };
     for (value_ms, others_cpu, verdict) in [
         (1.5, Some(0.9), Verdict::Inconclusive),
-        (3.1, Some(0.9), Verdict::Regressed),
+        // Others had nine tenths of the CPUs, so ten times as long is theirs, and three times of that by what else is shared.
+        (29.0, Some(0.9), Verdict::Inconclusive),
+        (31.0, Some(0.9), Verdict::Regressed),
+        (3.9, Some(0.2), Verdict::Regressed),
         (1.5, Some(0.14), Verdict::Regressed),
         (1.5, None, Verdict::Regressed),
         (1.0, Some(0.9), Verdict::Pass),
@@ -112,16 +115,21 @@ fn a_slowdown_on_a_busier_machine_is_no_verdict() {
     }
     let reason = &judged(&baseline, 1.5, Some(0.9)).checks[0].reason;
     assert!(reason.contains("used 90 % of this machine's CPUs, at most 5 %"), "{reason}");
-    // What a device times does not depend on the host, and a run that does not say how busy it was is no excuse.
+    // What a device times does not depend on the host.
     let mut device = baseline.clone();
     let identity = device.metrics.get_mut("m_ms").unwrap().identity.as_mut().unwrap();
     identity.timer = "cuda_events".to_owned();
     let allow = Allow { timer: true, ..Allow::default() };
     let on_device = judge(&compare(&at(1.5, Some(0.9)), &device, allow), ALLOWED_MAX);
     assert_eq!(on_device.verdict, Verdict::Regressed);
+    // A baseline that does not say how busy it was may be of a quiet machine.
     let mut unknown = baseline;
-    unknown.runs[0].others_cpu = None;
-    assert_eq!(judged(&unknown, 1.5, Some(0.9)).verdict, Verdict::Regressed);
+    unknown.runs.iter_mut().for_each(|run| run.others_cpu = None);
+    for (others_cpu, verdict) in
+        [(Some(0.9), Verdict::Inconclusive), (Some(0.1), Verdict::Regressed), (None, Verdict::Regressed)]
+    {
+        assert_eq!(judged(&unknown, 1.5, others_cpu).verdict, verdict, "{others_cpu:?}");
+    }
 }
 
 #[test]

@@ -117,13 +117,31 @@ fn what_is_fast_on_a_quieter_machine_is_no_verdict() {
     for (value_ms, others_cpu, expected) in [
         (100.0, Some(0.1), Verdict::Inconclusive),
         (80.0, Some(0.1), Verdict::Inconclusive),
-        (30.0, Some(0.1), Verdict::Improved),
+        // A call of 31 ms, recorded while others had most of the CPUs, that became 40 % slower.
+        (31.0 * 1.4, Some(0.1), Verdict::Inconclusive),
+        (30.0, Some(0.1), Verdict::Inconclusive),
         (110.0, Some(0.1), Verdict::Regressed),
         (100.0, Some(0.75), Verdict::Pass),
-        (100.0, None, Verdict::Pass),
+        (100.0, None, Verdict::Inconclusive),
     ] {
         assert_eq!(judged(&loaded, value_ms, others_cpu).verdict, expected, "{value_ms} {others_cpu:?}");
     }
+    let reason = &judged(&loaded, 100.0, None).checks[0].reason;
+    assert!(reason.contains("used an unknown share of this machine's CPUs, at least 80 %"), "{reason}");
+    // A baseline that nothing is known of is taken for a quiet one, and a run as the baseline for what it says.
+    let of = |others_cpu| {
+        let runs = [at(100.0, others_cpu), at(100.0, others_cpu), at(100.0, others_cpu)];
+        judged(&record(&runs, 0.001).unwrap(), 100.0, Some(0.05)).verdict
+    };
+    assert_eq!(
+        [of(None), of(Some(0.1)), of(Some(0.9))],
+        [Verdict::Pass, Verdict::Pass, Verdict::Inconclusive]
+    );
+    let one = |others_cpu| {
+        let run = Current { timestamp_utc: Some("2025-06-30T12:00:00Z".to_owned()), ..at(100.0, others_cpu) };
+        judged(&set_tolerances(run.into(), None, &GateSettings::default(), STORED), 31.0, Some(0.05)).verdict
+    };
+    assert_eq!([one(Some(0.05)), one(Some(0.9))], [Verdict::Improved, Verdict::Inconclusive]);
     let reason = &judged(&loaded, 100.0, Some(0.1)).checks[0].reason;
     assert!(reason.contains("used 10 % of this machine's CPUs, at least 80 %"), "{reason}");
 }

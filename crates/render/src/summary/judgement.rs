@@ -7,7 +7,7 @@ use crate::text::{clip, plural};
 use crate::units::{self, MISSING, number};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::judgement::STATUS_METRIC;
-use holdpoint_model::{Check, CheckStatus, Failure, Outcome, SideName, Verdict};
+use holdpoint_model::{Basis, Check, CheckStatus, Failure, Outcome, SideName, Verdict};
 use std::collections::HashSet;
 
 /// Characters of a run's status in a column of numbers; a foreign file may say anything.
@@ -64,6 +64,9 @@ fn describe_limits(judged: Judged<'_>) -> [String; 3] {
     }
     if judged.has_metrics() {
         return ["worse than allowed", "better by more than the tolerance", "allowed"].map(str::to_owned);
+    }
+    if sides::has_own_tolerances(judged) {
+        return ["slower than allowed", "faster by more than the tolerance", "allowed"].map(str::to_owned);
     }
     let tolerance = number(judged.plan().map(|plan| plan.tolerance), units::setting);
     [format!("slower than {tolerance}"), format!("faster by more than {tolerance}"), tolerance]
@@ -210,19 +213,17 @@ fn headroom(check: &Check) -> Option<f64> {
     check.regression_ratio.map(|_| allowed / current - 1.0)
 }
 
-/// Why, the worst first: for what is neither a pass nor an improvement, and for all where cudadent42's rule decided.
+/// How a reason begins where an improvement is to be checked.
+const CHECK_THIS: &str = "check this";
+
+/// Why, the worst first: for what is neither a pass nor an improvement, for passes that a reader would take for more than they are, and
+/// for all where cudadent42's rule decided.
 pub(crate) fn reasons(judged: Judged<'_>) -> Vec<Group<'_>> {
     let by_seed = sides::is_disjoint_ci(judged);
-    // A pass without a measurement is explained.
     let is_same_code =
         |check: &Check| check.paired.as_ref().is_some_and(|paired| paired.ended == Ended::SameCode);
-    // So is one that was held against more than was asked for.
-    let is_twice = |check: &Check| check.stored.is_some_and(|stored| stored.limit > stored.tolerance);
     let is_explained = |check: &&Check| {
-        by_seed
-            || check.verdict > Verdict::Pass
-            || is_same_code(check)
-            || check.verdict == Verdict::Pass && is_twice(check)
+        by_seed || check.verdict > Verdict::Pass || is_same_code(check) || is_qualified(judged, check)
     };
     let checks = judged.judgement.checks.iter().filter(is_explained);
     let by_reason = group(checks.map(|check| ((check.verdict, check.reason.as_str()), check)));
@@ -235,6 +236,32 @@ pub(crate) fn reasons(judged: Judged<'_>) -> Vec<Group<'_>> {
         .collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.verdict));
     groups
+}
+
+/// Whether a reader would take a pass or an improvement for more than it is.
+pub(crate) fn is_qualified(judged: Judged<'_>, check: &Check) -> bool {
+    check.verdict <= Verdict::Pass && check.reason.starts_with(CHECK_THIS)
+        || check.verdict == Verdict::Pass && (is_wide(judged, check) || looks_faster(judged, check))
+}
+
+/// Whether a pass was held against more than a reader expects: than the comparison's tolerance, or than any, as by a history's noise.
+fn is_wide(judged: Judged<'_>, check: &Check) -> bool {
+    let of_sides =
+        judged.plan().zip(tolerance_of(judged, check)).is_some_and(|(plan, own)| own > plan.tolerance);
+    let of_stored = check.stored.is_some_and(|stored| stored.limit > stored.tolerance);
+    of_sides || of_stored || matches!(judged.judgement.basis, Some(Basis::History { .. }))
+}
+
+/// Whether the estimate of a pass of two sides lies beyond the tolerance on the better side.
+fn looks_faster(judged: Judged<'_>, check: &Check) -> bool {
+    let change = check.regression_ratio.zip(tolerance_of(judged, check));
+    change.is_some_and(|(worse, tolerance)| (1.0 + worse) * (1.0 + tolerance) < 1.0)
+}
+
+/// How much worse a row of two sides may be.
+fn tolerance_of(judged: Judged<'_>, check: &Check) -> Option<f64> {
+    let workload = check.workload.as_deref().unwrap_or_default();
+    Some(judged.plan()?.tolerance_of_metric(workload, &check.metric))
 }
 
 /// Notes for the reader, each with a label.

@@ -1,5 +1,6 @@
 //! Sentences and cells about two sides, for the terminal and Markdown alike. Not yet neutralised.
 
+use super::NAMES_SHOWN;
 use crate::judged::Judged;
 use crate::paint::Ink;
 use crate::table::{Cell, Column, Grid, names, numbers, words};
@@ -98,7 +99,12 @@ pub(crate) fn describe_promise(judged: Judged<'_>) -> String {
             .to_owned();
     }
     let Some(plan) = judged.plan() else { return String::new() };
-    let tolerance = units::setting(plan.tolerance);
+    let own = own_tolerances(judged).map(|(name, own)| format!("{name} {}", units::setting(own)));
+    let own: Vec<String> = own.collect();
+    let tolerance = match own.is_empty() {
+        true => units::setting(plan.tolerance),
+        false => format!("{} ({})", units::setting(plan.tolerance), text::list(&own, NAMES_SHOWN)),
+    };
     let one_in = 1.0 / plan.alarm_rate;
     if one_in.is_finite() && one_in >= 1.0 && (one_in - one_in.round()).abs() < 1e-6 * one_in {
         let suites = units::count(one_in.round() as u64);
@@ -107,6 +113,17 @@ pub(crate) fn describe_promise(judged: Judged<'_>) -> String {
         let rate = units::setting(plan.alarm_rate);
         format!("tolerance {tolerance}, false alarms in at most {rate} of unchanged suites")
     }
+}
+
+/// The workloads whose tolerance is not that of the comparison.
+fn own_tolerances(judged: Judged<'_>) -> impl Iterator<Item = (&str, f64)> {
+    let plan = judged.plan();
+    let own = plan.into_iter().flat_map(|plan| plan.tolerances.iter().map(move |own| (plan, own)));
+    own.filter(|(plan, (_, own))| **own != plan.tolerance).map(|(_, (name, own))| (name.as_str(), *own))
+}
+
+pub(super) fn has_own_tolerances(judged: Judged<'_>) -> bool {
+    own_tolerances(judged).next().is_some()
 }
 
 /// Columns of a comparison's table, after the verdict and the workload.

@@ -86,6 +86,33 @@ fn a_pass_with_calibration() {
 }
 
 #[test]
+fn a_pass_that_a_reader_would_take_for_more_is_explained() {
+    let faster = "looks faster: -22.9 % [-23.1, -0.2], not yet sure at 1 in 1 000; not slower than the tolerance of 1.0 %";
+    let wide = "+3.0 % [+2.1, +3.9], not slower than the tolerance of 10.0 %";
+    let mut r = ab(vec![
+        ("plain", pass(1.373, 1.0012)),
+        ("sure", measured(Verdict::Pass, 1.0, 0.771, 9, faster)),
+        ("wide", measured(Verdict::Pass, 1.0, 1.03, 9, wide)),
+    ]);
+    r.plan.tolerances = [("wide".to_owned(), 0.1), ("plain".to_owned(), 0.01)].into();
+    for text in [terminal_ab(&r, PLAIN), markdown_ab(&r)]
+        .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+    {
+        for part in [
+            "looks faster: -22.9 %",
+            "not slower than the tolerance of 10.0 %",
+            "tolerance 1.0 % (wide 10.0 %)",
+            "none of the 3 workloads is slower than allowed",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("slower than 1.0 %"), "{text}");
+    }
+    r.plan.tolerances.clear();
+    assert!(terminal_ab(&r, PLAIN).contains("none of the 3 workloads is slower than 1.0 %"));
+}
+
+#[test]
 fn a_regression_beside_what_is_undecided() {
     assert_snapshot!("ab_regressed", terminal_ab(&mixed(), PLAIN));
     assert_snapshot!("ab_regressed_color", terminal_ab(&mixed(), COLOR));

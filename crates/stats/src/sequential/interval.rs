@@ -24,7 +24,7 @@ pub struct Interval {
 impl Sequential {
     /// The interval that the present decision is read from.
     pub fn interval(&self) -> Option<Interval> {
-        self.interval_of(self.decision, self.plan.alarm_e())
+        self.interval_of(self.decision(), self.plan.alarm_e())
     }
 
     /// The interval that a decision is read from, where `alarm_e` is what it took to call a row: slower than the tolerance if it lies

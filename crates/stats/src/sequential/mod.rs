@@ -88,10 +88,11 @@ impl Sequential {
     /// One more unit, `x = ln(head time / base time)`, of a pair of processes that is fresh or had the last one; what is known now. No number is no evidence: it changes nothing.
     ///
     /// Slower and Faster are final. `NotSlower` is an answer to stop at; going on may turn it into Faster, or into Slower
-    /// where it was one of the misses. Neither costs error rate, since each line of evidence keeps its own.
+    /// where it was one of the misses, and leaves it open while the median is beyond the line. None costs error rate, since each line
+    /// of evidence keeps its own.
     pub fn push_from(&mut self, is_fresh: bool, x: f64) -> Decision {
         if !x.is_finite() {
-            return self.decision;
+            return self.decision();
         }
         let (line, scale) = (self.plan.line(), self.scale.get());
         self.slower.push(x - line, scale);
@@ -111,11 +112,15 @@ impl Sequential {
             }
             before => before,
         };
-        self.decision
+        self.decision()
     }
 
     pub fn decision(&self) -> Decision {
-        self.decision
+        let looks_slower = || self.scale.median().is_some_and(|middle| middle > self.plan.line());
+        match self.decision {
+            Decision::NotSlower if looks_slower() => Decision::Undecided,
+            decision => decision,
+        }
     }
 
     /// The evidence by which head may be called slower or faster; input for [`e_bh`]. None as long as too few pairs of processes say so.

@@ -6,7 +6,8 @@ mod revisions;
 
 pub use commands::CommandPair;
 pub use revisions::{
-    Base, Head, Purpose, as_revision_suite, build, check_of_revision, listed, revision_suite, with_benches_of,
+    Base, Head, Purpose, as_revision_suite, build, check_of_revision, is_same_everywhere, listed,
+    revision_suite, with_benches_of,
 };
 
 use crate::Watch;

@@ -157,17 +157,27 @@ pub fn as_revision_suite(as_written: Suite, choice: &SuiteChoice) -> Result<Suit
 
 /// Refuses a suite, as its file has it, with workloads that are the same at every revision.
 pub fn check_of_revision(suite: &Suite) -> Result<(), FlowError> {
-    // A kernel of the user's own is compiled from the revision's source.
-    let is_same =
-        |workload: &&WorkloadSpec| suites::is_own(suite, &workload.worker) && workload.kernel.is_none();
-    match suite.workloads.iter().find(is_same) {
-        None => Ok(()),
-        Some(workload) => Err(FlowError::Input(format!(
-            "suite {:?}, workload {:?}: built-in ops are holdpoint's own, the same at every revision of your code; \
-             use a `command`, a `kernel` or a worker that is built from it (docs/ab.md)",
-            suite.name, workload.name
-        ))),
+    let same: Vec<String> =
+        suite.workloads.iter().filter(|workload| is_same_everywhere(suite, workload)).map(quoted).collect();
+    if same.is_empty() {
+        return Ok(());
     }
+    let noun = if same.len() == 1 { "workload" } else { "workloads" };
+    Err(FlowError::Input(format!(
+        "suite {:?}, {noun} {}: built-in ops are holdpoint's own, the same at every revision of your code; use a `command`, a `kernel` \
+         or a worker that is built from it (docs/ab.md), or move them to a suite of their own, which has a stored baseline",
+        suite.name,
+        same.join(", ")
+    )))
+}
+
+/// Whether a workload is the same at every revision. A kernel of the user's own is compiled from the revision's source.
+pub fn is_same_everywhere(suite: &Suite, workload: &WorkloadSpec) -> bool {
+    suites::is_own(suite, &workload.worker) && workload.kernel.is_none()
+}
+
+fn quoted(workload: &WorkloadSpec) -> String {
+    format!("{:?}", workload.name)
 }
 
 /// Purpose of a build.

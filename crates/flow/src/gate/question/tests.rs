@@ -138,10 +138,29 @@ fn side_by_side_is_the_default_where_the_repository_has_what_runs() {
     assert!(is_sides(&runs("[\"python3\", \"a\"]")), "a file that git tracks");
     assert!(!is_sides(&runs("[\"true\"]")));
     assert!(!is_sides(&runs("[\"/etc/passwd\", \"..\", \"\"]")));
-    let built_in = "[[workload]]\nname = \"o\"\nop = \"copy\"\nshape = [8]\n";
-    assert!(!is_sides(&format!("{BUILT}{built_in}")), "built-in ops are the same at every revision");
+    let built_in = "name = \"s\"\n[build]\ncommand = [\"make\"]\n[[workload]]\nname = \"o\"\nop = \"copy\"\nshape = [8]\n";
+    assert!(
+        matches!(repo.choose(built_in, None), Ok("baseline")),
+        "built-in ops are the same at every revision"
+    );
     let nowhere = Repo(tempfile::tempdir().unwrap());
     assert!(matches!(nowhere.choose(BUILT, None), Ok("baseline")));
+}
+
+#[test]
+fn a_suite_of_which_only_a_part_can_be_built_is_refused_with_the_workloads_to_move() {
+    let repo = Repo::new(2);
+    let mixed =
+        ["o", "p"].map(|name| format!("[[workload]]\nname = \"{name}\"\nop = \"copy\"\nshape = [8]\n"));
+    let mixed = format!("{BUILT}{}", mixed.concat());
+    let refused = repo.choose(&mixed, None).unwrap_err().to_string();
+    for part in
+        ["suite \"s\", workloads \"o\", \"p\": built-in ops", "a suite of their own", "stored baseline"]
+    {
+        assert!(refused.contains(part), "{refused}");
+    }
+    let key = format!("{mixed}[gate]\nbaseline = \"b.json\"\n");
+    assert_eq!(repo.choose(&key, None).unwrap(), "baseline", "it is asked for");
 }
 
 #[test]

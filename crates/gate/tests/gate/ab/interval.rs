@@ -27,7 +27,11 @@ fn the_interval_shown_says_what_the_verdict_says() {
         let workloads = (0..4).map(|i| {
             let change = [0.0, 0.004, 0.012, 0.03, 0.2, -0.012, -0.03, -0.23][random.below(8)];
             let sd = [0.0005, 0.004, 0.02][random.below(3)];
-            let mut workload = workload(&noisy(seed * 10 + i, 3 + random.below(30), change, sd));
+            let mut xs = noisy(seed * 10 + i, 3 + random.below(30), change, sd);
+            // A level that moves after an early answer.
+            let moves = if i == 3 && seed % 4 == 0 { 0.04 } else { 0.0 };
+            xs.iter_mut().skip(10).for_each(|x| *x += moves);
+            let mut workload = workload(&xs);
             let units_per_process = 1 + 7 * random.below(2) as u32;
             workload.units.iter_mut().for_each(|unit| unit.process /= units_per_process);
             workload
@@ -41,6 +45,17 @@ fn the_interval_shown_says_what_the_verdict_says() {
         }
     }
     assert!(seen.len() == 5 && seen.values().all(|count| *count > 5), "each of them was seen: {seen:?}");
+}
+
+#[test]
+fn a_row_that_passed_early_and_looks_slower_at_the_end_is_undecided() {
+    let xs = [noisy(1, 12, 0.0, 0.002), noisy(2, 14, 0.03, 0.002)].concat();
+    let passed = judged(vec![workload(&xs[..12])], Policy::Sequential).checks[0].clone();
+    assert_eq!(passed.verdict, Verdict::Pass, "{}", passed.reason);
+    let check = judged(vec![workload(&xs)], Policy::Sequential).checks[0].clone();
+    assert_eq!(check.verdict, Verdict::Inconclusive, "{}", check.reason);
+    assert!(check.reason.starts_with("looks slower: +2."), "{}", check.reason);
+    assert_eq!(read_verdict(&check, 0.001), check.verdict);
 }
 
 #[test]

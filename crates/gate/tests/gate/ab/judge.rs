@@ -96,6 +96,13 @@ fn units_that_agree_to_the_last_bit_pass_only_if_the_times_could_differ() {
         &["all times of a side are the same"],
     );
     assert_reason(&judge(&[3000, 3001], &[1000; 2]), Verdict::Inconclusive, &["exactly -66.7 %"]);
+    // A harness that prints whole nanoseconds: 12.0 beside 12.45 is the same in nine units of ten, and a step in the tenth.
+    let printed = |unit: usize| round(&[12], &[if unit % 10 == 4 { 13 } else { 12 }]);
+    let mut units: Vec<Unit> = (0..40).map(|unit| unit_of([printed(unit)])).collect();
+    units.iter_mut().for_each(|unit| assert!(ab::estimate::unit(unit).is_some()));
+    let rounded = judged(vec![AbWorkload { units, ..workload(&[]) }], Policy::Sequential);
+    let steps = ["36 of 40 units give exactly +0.0 %", "cannot be seen"];
+    assert_reason(&rounded.checks[0], Verdict::Inconclusive, &steps);
     // A thousand steps of a clock of 42 ns, and a harness that prints four digits.
     assert_eq!(judge(&[42_000, 42_042], &[42_000, 42_042]).verdict, Verdict::Pass);
     assert_eq!(judge(&[12_340, 12_350], &[12_340, 12_360]).verdict, Verdict::Pass);

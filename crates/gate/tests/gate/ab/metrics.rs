@@ -45,6 +45,29 @@ fn none() -> [SideNumbers; 2] {
 }
 
 #[test]
+fn samples_that_mostly_waited_are_no_part_of_a_metric() {
+    // A wait that was booked late leaves a nanosecond of every second sample, on both sides alike.
+    let waits = |unit: Unit| {
+        let wait =
+            |times: &[u64]| (0..).zip(times).map(|(i, ns)| if i % 2 == 1 { ns - 1 } else { 0 }).collect();
+        let late = |round: &PairRound| PairRound {
+            base_wait_ns: wait(&round.base_ns),
+            head_wait_ns: wait(&round.head_ns),
+            ..round.clone()
+        };
+        Unit { rounds: unit.rounds.iter().map(late).collect(), ..unit }
+    };
+    let units = (0..20).map(|_| waits(unit_with([1.0, 1.0], none()))).collect();
+    let judgement = judged_with(units, &[("mean_ms", 0.1, Better::Lower), ("p99_ms", 0.1, Better::Lower)]);
+    for name in ["w0_mean_ms", "w0_p99_ms"] {
+        let head = check(&judgement, name).metric_keys().unwrap().head.unwrap();
+        assert!((10.0..10.1).contains(&head), "{name}: {head}");
+    }
+    let times = &check(&judgement, "w0_p50_ms").evidence().unwrap().head;
+    assert!((10.0..10.1).contains(&times.p50_ms), "{}", times.p50_ms);
+}
+
+#[test]
 fn a_worse_p99_is_found_where_the_median_is_the_same() {
     let units = |tails| (0..20).map(|_| unit_with(tails, none())).collect();
     let metrics = [("p99_ms", 0.1, Better::Lower), ("p95_ms", 0.1, Better::Lower)];

@@ -28,6 +28,10 @@ pub(super) fn judged(judged: Judged<'_>, budget: Budget) -> (String, usize) {
     let undecided = of(|row| matches!(row.verdict, Verdict::Inconclusive | Verdict::Skipped));
     let passed = of(|row| row.verdict == Verdict::Pass);
     let passed_count = rows.iter().filter(|row| row.verdict == Verdict::Pass).count();
+    let qualified = |rows: &[&Row<'_>]| -> String {
+        let rows = rows.iter().filter(|row| judgement::is_qualified(judged, row.check));
+        rows.map(|row| reason(row, budget)).collect()
+    };
     let drawn: Vec<&Row<'_>> = moved.iter().chain(&undecided).copied().collect();
     let text = joined(&[
         head(judged, budget),
@@ -39,7 +43,11 @@ pub(super) fn judged(judged: Judged<'_>, budget: Budget) -> (String, usize) {
         titled("Waiver refused", refused(&moved, budget)),
         titled("Broken", broken.iter().map(|row| failed(row, budget)).collect()),
         titled("Not decided", undecided.iter().map(|row| reason(row, budget)).collect()),
-        details(&counted(passed_count, passed.len()), table(judged, &passed, budget)),
+        titled("To be checked", qualified(&moved)),
+        details(
+            &counted(passed_count, passed.len()),
+            joined(&[table(judged, &passed, budget), qualified(&passed)]),
+        ),
         notes(judged, budget),
     ]);
     (text, rows.len() - shown)
