@@ -138,11 +138,13 @@ impl Audit {
         self.is_by_host && self.untimed.wants_other_calls(sample_ns)
     }
 
-    /// Waits for a CPU lengthen work that is not timed as well: only where there were none is less explained than was reported.
+    /// Waits for a CPU lengthen work that is not timed as well.
     fn explained_ns(&self, request: &AuditedRun<'_>) -> f64 {
-        match self.is_by_host && request.is_clear() {
-            true => self.untimed.explained_ns(request.result),
-            false => request.result.untimed_ns.unwrap_or(0) as f64,
+        let untimed_ns = request.result.untimed_ns.unwrap_or(0) as f64;
+        let waited_ns = if request.is_clear() { 0.0 } else { request.waited_ns() };
+        match self.is_by_host {
+            true => untimed_ns.min(self.untimed.explained_ns(request.result) + waited_ns),
+            false => untimed_ns,
         }
     }
 
@@ -310,7 +312,7 @@ impl AuditedRun<'_> {
         let is_more = waited_ns > WAIT_NS.min(WAIT_SHARE * self.reported().wall_ns) + 1.1 * booked_ns;
         is_more.then(|| {
             format!(
-                "the worker reported {} of waiting for a CPU, the kernel booked {} for its threads",
+                "the worker reported {} of waiting for a CPU, the kernel booked {} for its work",
                 millis(waited_ns),
                 millis(booked_ns)
             )

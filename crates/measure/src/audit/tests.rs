@@ -1,5 +1,5 @@
 use super::*;
-use crate::schedstat::SchedStat;
+use crate::schedstat::WorkerTime;
 
 /// Samples of a millisecond each, in a request that costs another millisecond.
 fn result(samples: usize, reported_share: f64) -> RunResult {
@@ -8,7 +8,8 @@ fn result(samples: usize, reported_share: f64) -> RunResult {
 }
 
 fn seen(samples: usize, more_ns: u64) -> Observation {
-    let worker = Some(SchedStat { cpu_ns: 1_000_000 * samples as u64, wait_ns: 0 });
+    let cpu_ns = 1_000_000 * samples as u64;
+    let worker = Some(WorkerTime { cpu_ns, busiest_ns: cpu_ns, wait_ns: 0 });
     Observation { wall_ns: 1_000_000 * (samples as u64 + 1) + more_ns, worker, own_wait_ns: 0 }
 }
 
@@ -25,7 +26,7 @@ fn accuse(audit: &mut Audit, result: &RunResult, seen: Observation) -> Option<Wo
 
 fn seen_waiting(wait_ns: u64, more_ns: u64) -> Observation {
     let seen = seen(20, more_ns);
-    Observation { worker: seen.worker.map(|worker| SchedStat { wait_ns, ..worker }), ..seen }
+    Observation { worker: seen.worker.map(|worker| WorkerTime { wait_ns, ..worker }), ..seen }
 }
 
 #[test]
@@ -147,10 +148,9 @@ fn a_clock_that_misses_half_is_caught_on_a_machine_that_is_busy_in_every_look() 
     // Of two processes on a CPU each waits as long as it runs, in its samples and before its first one.
     let request = |samples: usize, share: f64, wake_ns: u64| {
         let result = result(samples, 2.0 * share);
-        let worker = SchedStat {
-            cpu_ns: 1_000_000 * (samples as u64 + 1),
-            wait_ns: 1_000_000 * samples as u64 + wake_ns,
-        };
+        let cpu_ns = 1_000_000 * (samples as u64 + 1);
+        let wait_ns = 1_000_000 * samples as u64 + wake_ns;
+        let worker = WorkerTime { cpu_ns, busiest_ns: cpu_ns, wait_ns };
         let wall_ns = 2_000_000 * samples as u64 + 1_000_000 + wake_ns;
         (result, Observation { wall_ns, worker: Some(worker), own_wait_ns: 0 })
     };
