@@ -15,7 +15,7 @@ mod untimed;
 use self::steady::{Missed, Steady};
 use self::untimed::Untimed;
 use crate::physics;
-use crate::schedstat::Observation;
+use crate::schedstat::{Observation, WorkerTime};
 use crate::worker::WorkerError;
 use holdpoint_model::FailureCause;
 use holdpoint_model::protocol::{RunResult, WorkerInfo};
@@ -238,7 +238,7 @@ impl Audit {
             ));
         }
         let reported_ns = reported.cpu_ns?;
-        let cost_ns = cost.cpu_ns?;
+        let cost_ns = cost.cpu_ns.unwrap_or(0.0);
         let unseen_ns = overhead.cpu_ns? - cost_ns;
         is_too_much(unseen_ns, reported_ns, samples, cost_ns, UNSEEN_NS).then(|| {
             format!(
@@ -298,10 +298,14 @@ impl AuditedRun<'_> {
 
     fn besides_samples(&self, waited_ns: f64, explained_ns: f64) -> Overhead {
         let (reported, seen) = (self.reported(), &self.seen);
-        let cpu_ns = reported.cpu_ns.zip(seen.worker).filter(|_| self.result.untimed_ns.is_none());
+        let unseen_cpu_ns = |(reported_ns, worker): (f64, WorkerTime)| {
+            // Untimed work has as many threads as the rest.
+            let threads_count = worker.cpu_ns as f64 / worker.busiest_ns.max(1) as f64;
+            (worker.cpu_ns as f64 - reported_ns - explained_ns * threads_count).max(0.0)
+        };
         Overhead {
             wall_ns: (seen.wall_ns as f64 - reported.wall_ns - explained_ns - waited_ns).max(0.0),
-            cpu_ns: cpu_ns.map(|(reported_ns, worker)| (worker.cpu_ns as f64 - reported_ns).max(0.0)),
+            cpu_ns: reported.cpu_ns.zip(seen.worker).map(unseen_cpu_ns),
         }
     }
 

@@ -183,9 +183,35 @@ fn waits_that_the_kernel_did_not_record_are_caught() {
 
 #[test]
 fn unreported_cpu_time_is_caught() {
-    let mut audit = Audit::default();
-    let with_cpu = |samples: usize| RunResult { cpu_ns: vec![100_000; samples], ..result(samples, 1.0) };
-    audit.set_cost(&AuditedRun { result: &with_cpu(1), seen: seen(1, 0) });
-    let error = accuse(&mut audit, &with_cpu(20), seen(20, 0)).unwrap();
-    assert!(error.detail.contains("2.000 ms of CPU time"), "{error}");
+    for untimed_ns in [None, Some(1)] {
+        let mut audit = Audit::default();
+        let with_cpu =
+            |samples: usize| RunResult { cpu_ns: vec![100_000; samples], untimed_ns, ..result(samples, 1.0) };
+        audit.set_cost(&AuditedRun { result: &with_cpu(1), seen: seen(1, 0) });
+        let error = accuse(&mut audit, &with_cpu(20), seen(20, 0)).unwrap();
+        assert!(error.detail.contains("2.000 ms of CPU time"), "{error}");
+        // Where requests for one sample have none, nothing is known of what they cost.
+        let mut audit = self::audit(1.0);
+        assert!(accuse(&mut audit, &with_cpu(20), seen(20, 0)).is_some());
+    }
+}
+
+#[test]
+fn cpu_time_of_untimed_work_is_explained_by_it() {
+    for threads in [1, 4] {
+        let result = RunResult { cpu_ns: vec![100_000; 20], untimed_ns: Some(18_000_000), ..result(20, 0.1) };
+        let worker = Some(WorkerTime { cpu_ns: threads * 20_000_000, busiest_ns: 20_000_000, wait_ns: 0 });
+        let seen = Observation { worker, ..seen(20, 0) };
+        let result = RunResult { cpu_ns: vec![threads * 100_000; 20], ..result };
+        assert_eq!(accuse(&mut audit(0.1), &result, seen), None, "{threads}");
+    }
+}
+
+#[test]
+fn a_worker_that_waits_for_a_cpu_explains_no_more_than_its_waits() {
+    let mut audit = Audit { is_by_host: true, ..audit(0.1) };
+    let request = |samples: usize| RunResult { untimed_ns: Some(1_000), ..result(samples, 0.1) };
+    audit.learn_untimed(&request(1), &request(20));
+    let lies = RunResult { untimed_ns: Some(40_000_000), ..request(20) };
+    assert!(accuse(&mut audit, &lies, seen_waiting(4_000_000, 4_000_000)).is_some());
 }
