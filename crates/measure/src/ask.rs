@@ -210,8 +210,11 @@ impl Requester<'_, '_> {
         Ok(())
     }
 
-    /// Takes one sample after the turns of a unit: what a request costs among them shows what a turn took besides its samples.
+    /// Takes one sample among turns: what a request costs there shows what a turn took besides its samples.
     pub(crate) fn ask_for_one(&mut self, calls_per_sample: u64) -> Result<(), WorkerError> {
+        if self.observed_process().is_none() {
+            return Ok(());
+        }
         let (result, seen) = self.request(1, calls_per_sample)?;
         if let Some(seen) = seen {
             self.audit.add_cost(&AuditedRun { result: &result, seen });

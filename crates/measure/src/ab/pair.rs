@@ -269,6 +269,10 @@ impl<'a> Pair<'a> {
             (rest, longest) = (rest.max(rest_after(&results[side], took)), longest.max(took));
             numbers[side] = numbers::take(&mut results[side], process_id);
         }
+        let audited = lane.audits.each_mut().map(Audit::take_turn);
+        if let Some((side, error)) = lane.contest.add(audited) {
+            return Err(side_failed(side, error));
+        }
         for (calls, result) in lane.first_calls.iter_mut().zip(&results) {
             calls.add(result);
         }
@@ -351,9 +355,7 @@ impl<'a> Pair<'a> {
     /// Asks each side for one sample, to see what a request costs beside one: what turns hide shows against it.
     pub(super) fn ask_for_one(&mut self, lane: &mut Lane<'a>, random: &mut Random) -> Result<(), Stop> {
         let is_due = lane.plan.samples >= SAMPLES_PER_ONE && lane.units_count().is_multiple_of(2);
-        let is_process =
-            lane.specs.iter().all(|spec| ![WORKER_COMMAND, WORKER_CUDA].contains(&&*spec.worker));
-        if lane.rounds_taken.is_empty() || !is_due || !is_process {
+        if lane.rounds_taken.is_empty() || !is_due {
             return Ok(());
         }
         for side in side_order(random) {

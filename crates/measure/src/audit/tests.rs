@@ -123,9 +123,19 @@ fn unlucky_requests_among_good_ones_accuse_nobody() {
     let mut audit = audit(1.0);
     let result = result(20, 1.0);
     for at in 0..100 {
-        let more_ns = if at % DOUBTS_MAX == 0 { 0 } else { 50_000_000 };
+        let more_ns = if at % 3 == 0 { 50_000_000 } else { 0 };
         audit.check(&AuditedRun { result: &result, seen: seen(20, more_ns) }).unwrap();
     }
+}
+
+#[test]
+fn a_worker_that_lies_in_three_of_four_requests_is_caught() {
+    let mut audit = audit(1.0);
+    let caught = (0..16).find(|at| {
+        let share = if at % 4 == 0 { 1.0 } else { 0.125 };
+        audit.check(&AuditedRun { result: &result(20, share), seen: seen(20, 0) }).is_err()
+    });
+    assert_eq!(caught, Some(10));
 }
 
 #[test]
