@@ -86,8 +86,9 @@ struct Scheduler<'a, 'e> {
 
 impl<'a> Scheduler<'a, '_> {
     fn measure_group(&mut self, group: &'a [WorkloadSpec]) -> Vec<(String, Measurement)> {
+        // Other inputs in every run: an answer that an earlier one left on disk must not count.
         let mut actives: Vec<Active> =
-            group.iter().map(|spec| Active::new(spec, self.suite.seed_of(spec))).collect();
+            group.iter().map(|spec| Active::new(spec, self.hidden.bits())).collect();
         // All are prepared before the first is checked, so that the answers can be computed side by side.
         for index in 0..actives.len() {
             (self.on_event)(Event::Preparing(&actives[index].spec.name));
