@@ -9,9 +9,10 @@ use crate::worker::WorkerError;
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
 use holdpoint_model::protocol::{RunRequest, RunResult};
 use holdpoint_model::report::Answer;
-use holdpoint_model::suite::{TIMER_HOST, WORKER_CUDA};
+use holdpoint_model::suite::WORKER_CUDA;
 use holdpoint_model::{FailureCause, WorkloadSpec};
 use holdpoint_stats::random::Random;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::time::Instant;
 
@@ -70,6 +71,11 @@ impl Seeds {
     }
 }
 
+/// From the system: what is measured cannot foresee it.
+pub(crate) fn random_bits() -> u64 {
+    RandomState::new().hash_one(())
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Batch {
     pub calls_per_sample: u64,
@@ -90,6 +96,12 @@ impl Requester<'_, '_> {
         Ok(result)
     }
 
+    /// The worker's process, unless it is one of our own on a device: `cuda` is also what others may call theirs.
+    pub(crate) fn observed_process(&self) -> Option<u32> {
+        let is_own_device = self.spec.worker == WORKER_CUDA && (self.slot.is_own() || self.slot.has_device());
+        self.slot.process_id().filter(|_| !is_own_device)
+    }
+
     fn request(
         &mut self,
         samples_count: u64,
@@ -97,8 +109,10 @@ impl Requester<'_, '_> {
     ) -> Result<(RunResult, Option<Observation>), WorkerError> {
         let (workload, seed) = (self.spec.name.clone(), self.seeds.draw());
         let request = RunRequest { workload, seed, samples_count, calls_per_sample };
+        self.slot.worker()?;
+        let observed = self.observed_process();
         let worker = self.slot.worker()?;
-        let observer = worker.process_id().filter(|_| self.spec.worker != WORKER_CUDA).map(Observer::begin);
+        let observer = observed.map(Observer::begin);
         let start = Instant::now();
         let mut result = worker.run(&request)?;
         let wall_ns = start.elapsed().as_nanos();
@@ -113,7 +127,7 @@ impl Requester<'_, '_> {
             let own_peak = process_id.and_then(|id| machine::peak_rss_bytes_of(&id.to_string()));
             result.peak_rss_bytes = Some(bound_peak(reported, own_peak, *MEMORY_BYTES)?);
         }
-        self.audit.is_by_host = self.slot.timer(self.spec).as_deref() == Some(TIMER_HOST);
+        self.audit.is_by_host = !self.slot.is_by_device(self.spec);
         Ok((result, seen))
     }
 
@@ -161,7 +175,7 @@ impl Requester<'_, '_> {
     /// Measures what a request costs besides its samples, and whether more samples take as much longer as the worker
     /// reports.
     pub(crate) fn look_closely(&mut self, calls_per_sample: u64, sample_ns: u64) -> Result<(), WorkerError> {
-        if self.slot.process_id().is_none() || self.spec.worker == WORKER_CUDA {
+        if self.observed_process().is_none() {
             return Ok(());
         }
         let sample_ns = sample_ns.max(1);
@@ -196,8 +210,11 @@ impl Requester<'_, '_> {
         Ok(())
     }
 
-    /// Takes one sample after the turns of a unit: what a request costs among them shows what a turn took besides its samples.
+    /// Takes one sample among turns: what a request costs there shows what a turn took besides its samples.
     pub(crate) fn ask_for_one(&mut self, calls_per_sample: u64) -> Result<(), WorkerError> {
+        if self.observed_process().is_none() {
+            return Ok(());
+        }
         let (result, seen) = self.request(1, calls_per_sample)?;
         if let Some(seen) = seen {
             self.audit.add_cost(&AuditedRun { result: &result, seen });

@@ -1,5 +1,6 @@
 //! Upper limits on speed: measured on this machine's CPUs; of a device by its generation and clocks, or else its data sheet.
 
+use crate::machine;
 use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::roofline::{device_peaks, public_peaks};
 use holdpoint_model::suite::Work;
@@ -107,7 +108,8 @@ fn cpus(dtype: &str) -> Rates {
         flops: rate("fma", 2_048, |work| work.flops).max(THREAD_MIN.flops),
         bytes: rate("copy", 4_096, |work| work.bytes).max(THREAD_MIN.bytes),
     });
-    let cpus_count = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
+    // Not those that this process may use: a quota leaves a short call all of them.
+    let cpus_count = f64::from(machine::cpus_online());
     let narrow = if matches!(dtype, "f32" | "f64") { 1.0 } else { NARROW_HEADROOM };
     Rates {
         flops: THREAD.flops * cpus_count * CPU_HEADROOM * narrow,
@@ -134,6 +136,7 @@ fn rate(op: &str, size: usize, count_work: impl Fn(&Work) -> u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::thread::{CpuSet, sched_setaffinity};
 
     #[test]
     fn what_our_own_kernels_do_can_be_and_a_thousand_times_that_cannot() {
@@ -143,6 +146,15 @@ mod tests {
         assert!(least_ns < 1e9 / reached && least_ns > 1e9 / (reached * 1e3), "{least_ns} {reached}");
         assert!(why.contains("1000000000 operations on this machine"), "{why}");
         assert_eq!(call_ns_min(&Work::default(), "f32", None), None);
+    }
+
+    #[test]
+    fn what_this_process_may_use_is_not_what_the_machine_can_do() {
+        let before = cpus("f32").flops;
+        let mut one = CpuSet::new();
+        one.set(crate::worker::cpus_allowed()[0]);
+        sched_setaffinity(None, &one).unwrap();
+        assert_eq!(cpus("f32").flops, before);
     }
 
     #[test]

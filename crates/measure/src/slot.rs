@@ -2,9 +2,9 @@
 
 use crate::worker::{Builtin, Child, Commands, Copies, Place, Worker, WorkerError};
 use holdpoint_model::protocol::{WorkerInfo, WorkloadInfo};
-use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND};
+use holdpoint_model::suite::{TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH, WORKER_BUILTIN, WORKER_COMMAND};
 use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A worker that is started when it is first needed, and again after it has died.
@@ -57,6 +57,23 @@ impl<'a> Slot<'a> {
         let started = self.started.as_ref()?;
         let listed = started.listed.iter().find(|info| info.name == spec.name);
         Some(listed.and_then(|info| info.timer.clone()).unwrap_or_else(|| started.info.timer.clone()))
+    }
+
+    pub(crate) fn has_device(&self) -> bool {
+        self.info().is_some_and(|info| info.device.is_some())
+    }
+
+    /// Whether a device times the workload. A timer of one is the worker's word, and means nothing without a device.
+    pub(crate) fn is_by_device(&self, spec: &WorkloadSpec) -> bool {
+        let timer = self.timer(spec).unwrap_or_default();
+        [TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH].contains(&&*timer) && self.has_device()
+    }
+
+    /// Whether its calls are what this program itself does, or are of a command, which has no inputs.
+    pub(crate) fn is_own(&self) -> bool {
+        let this = std::env::current_exe().unwrap_or_default();
+        let program = self.suite.workers.get(self.name).and_then(|worker| worker.command.first());
+        program.is_none_or(|program| Path::new(program) == this)
     }
 
     /// Starts the worker's process, if there is none, without waiting for it to be ready: several can then load at the same time.

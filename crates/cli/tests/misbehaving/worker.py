@@ -2,11 +2,13 @@
 
 `worker.py --list run|gate|ab` prints the ways, one a line. The second argument is a file for the numbers of its processes."""
 
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 STRANGE = "--list" if sys.argv[1:2] == ["--list"] else sys.argv[1]
@@ -33,7 +35,8 @@ def draw(seed: int) -> None:
 def honest(request: dict) -> dict:
     kind = request["type"]
     if kind == "hello":
-        return {"type": "hello", "protocol": 2, "name": "spin", "version": "1", "timer": "host_monotonic", "clock_resolution_ns": 100}
+        timer = "cuda_graph" if STRANGE == "times_of_no_device" else "host_monotonic"
+        return {"type": "hello", "protocol": 2, "name": "spin", "version": "1", "timer": timer, "clock_resolution_ns": 100}
     if kind == "list":
         return {"type": "workloads", "workloads": [{"name": "spin", "op": "spin", "shape": [2000], "dtype": "i64"}]}
     if kind == "prepare":
@@ -190,6 +193,24 @@ def times(change):
     return ("run", tell(lambda answer: answer | {"elapsed_ns": change(answer["elapsed_ns"])}))
 
 
+def eighth(answer: dict) -> dict:
+    return answer | {"elapsed_ns": [max(1, ns // 8) for ns in answer["elapsed_ns"]]}
+
+
+def beside_idle_thread(answer: dict) -> dict:
+    """Beside a thread of idle priority, which waits for the CPU while we run on it."""
+    if "idle" not in state:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+        def idle() -> None:
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+
+        state["idle"] = threading.Thread(target=idle, daemon=True)
+        state["idle"].start()
+    return eighth(answer)
+
+
 def answer_of(**change):
     return ("verify", tell(lambda answer: answer | {"answer": answer["answer"] | change}))
 
@@ -222,6 +243,9 @@ WAYS |= {
     # Whatever the calls take, one time for all; and a little less in each request than in the one before.
     "times_constant": times(lambda all: [1000 for _ in all]),
     "times_drift": times(lambda all: [max(1, int(ns * max(0.02, 0.93 ** state["requests"]))) for ns in all]),
+    "times_three_of_four": ("run", tell(lambda answer: answer if state["requests"] % 4 == 0 else eighth(answer))),
+    "times_beside_idle_thread": ("run", tell(beside_idle_thread)),
+    "times_of_no_device": ("run", tell(eighth)),
     "times_fewer": times(lambda all: all[1:] if len(all) > 1 else []),
     "times_more": times(lambda all: [*all, all[0]]),
     "times_none": times(lambda all: []),
@@ -233,6 +257,7 @@ WAYS |= {
     "waits_fewer": ("run", tell(lambda answer: answer | {"wait_ns": [1]})),
     "cpu_fewer": ("run", tell(lambda answer: answer | {"cpu_ns": [1]})),
     "cpu_tenth": ("run", tell(lambda answer: answer | {"cpu_ns": [ns // 10 for ns in answer["elapsed_ns"]]})),
+    "cpu_tenth_untimed": ("run", tell(lambda answer: answer | {"cpu_ns": [ns // 10 for ns in answer["elapsed_ns"]], "untimed_ns": 1})),
     "cpu_huge": ("run", tell(lambda answer: answer | {"cpu_ns": [10**15 for _ in answer["elapsed_ns"]]})),
     "cpu_tenfold": ("run", tell(lambda answer: answer | {"cpu_ns": [10 * ns for ns in answer["elapsed_ns"]]})),
     "memory_huge": ("run", tell(lambda answer: answer | {"peak_rss_bytes": 2**60})),

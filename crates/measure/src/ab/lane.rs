@@ -4,7 +4,7 @@ use super::Decide;
 use super::first_calls::FirstCalls;
 use super::pair::{Pair, Stop};
 use crate::ask::Seeds;
-use crate::audit::Audit;
+use crate::audit::{Audit, Contest};
 use crate::harness::{has_one_sample, share_a_process};
 use crate::physics;
 use holdpoint_model::ab::{Clock, Ended, QUANTILE, SameBuild, SideFailure, SideKernels};
@@ -46,6 +46,8 @@ pub(super) struct Lane<'a> {
     pub seeds: [Seeds; 2],
     /// Base's and head's.
     pub audits: [Audit; 2],
+    /// Of both.
+    pub contest: Contest,
     /// Work of a call and the device that it is done on, base's and head's.
     pub work: [Option<(Work, Option<DeviceInfo>)>; 2],
     /// Base's and head's, of all units so far.
@@ -84,6 +86,7 @@ impl<'a> Lane<'a> {
             has_own_processes: false,
             seeds: [Seeds::new(0); 2],
             audits: [Audit::default(), Audit::default()],
+            contest: Contest::default(),
             work: Default::default(),
             first_calls: Default::default(),
             spent_s: 0.0,

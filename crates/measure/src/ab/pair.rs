@@ -4,7 +4,7 @@ use super::Sides;
 use super::lane::Lane;
 use super::numbers;
 use super::trouble::{DeviceTurn, Watch, device_trouble};
-use crate::ask::{self, Batch, Requester, Seeds};
+use crate::ask::{self, Batch, Requester, Seeds, random_bits};
 use crate::audit::{Audit, look_chance};
 use crate::pace::{rest_after, samples_at_limit};
 use crate::slot::Slot;
@@ -12,12 +12,10 @@ use crate::worker::{self, Coming, Commands, Copies, Place, Prepared, Worker, Wor
 use holdpoint_cuda::trace;
 use holdpoint_model::ab::{Clock, SideKernels};
 use holdpoint_model::protocol::{RunRequest, RunResult};
-use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
+use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN, WORKER_CUDA};
 use holdpoint_model::{FailureCause, PairRound, SideName, SideNumbers, Suite, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Single calls on new inputs whose answers are checked, one after the other: of two in a row, a worker that computes every second
@@ -127,7 +125,7 @@ impl<'a> Pair<'a> {
         // Other inputs in every unit, the same on both sides.
         let draw = random.bits();
         // The plan's seed may be known to what is measured.
-        let drawn = RandomState::new().hash_one(()) as f64 / u64::MAX as f64;
+        let drawn = Random::new(random_bits()).uniform();
         let is_look_due = drawn < look_chance(lane.spending.unit_s());
         lane.audits.iter_mut().for_each(|audit| audit.begin_process(is_look_due));
         for side in side_order(random) {
@@ -157,6 +155,7 @@ impl<'a> Pair<'a> {
             }
             lane.seeds[side] = Seeds::new(seed);
         }
+        self.check_timers(lane)?;
         lane.spending.add_fixed(start.elapsed().as_secs_f64());
         if let [Some(base), Some(head)] = kernels {
             lane.kernels = Some(SideKernels { base, head });
@@ -198,6 +197,18 @@ impl<'a> Pair<'a> {
         }
         lane.has_batch = true;
         Ok(())
+    }
+
+    /// The clock is what a worker says it is: times of two kinds are not compared.
+    fn check_timers(&mut self, lane: &Lane<'a>) -> Result<(), Stop> {
+        let [mut base, mut head] = [String::new(), String::new()];
+        for (side, timer) in [&mut base, &mut head].into_iter().enumerate() {
+            *timer = self.slot(lane, side)?.timer(lane.specs[side]).unwrap_or_default();
+        }
+        if base == head {
+            return Ok(());
+        }
+        Err(Stop::Skipped(format!("not the same timer: base's worker names {base}, head's {head}")))
     }
 
     /// Tells the workers which turns of benchmarks come next, and in which order.
@@ -257,6 +268,10 @@ impl<'a> Pair<'a> {
             let took = turn.elapsed();
             (rest, longest) = (rest.max(rest_after(&results[side], took)), longest.max(took));
             numbers[side] = numbers::take(&mut results[side], process_id);
+        }
+        let audited = lane.audits.each_mut().map(Audit::take_turn);
+        if let Some((side, error)) = lane.contest.add(audited) {
+            return Err(side_failed(side, error));
         }
         for (calls, result) in lane.first_calls.iter_mut().zip(&results) {
             calls.add(result);
@@ -340,9 +355,7 @@ impl<'a> Pair<'a> {
     /// Asks each side for one sample, to see what a request costs beside one: what turns hide shows against it.
     pub(super) fn ask_for_one(&mut self, lane: &mut Lane<'a>, random: &mut Random) -> Result<(), Stop> {
         let is_due = lane.plan.samples >= SAMPLES_PER_ONE && lane.units_count().is_multiple_of(2);
-        let is_process =
-            lane.specs.iter().all(|spec| ![WORKER_COMMAND, WORKER_CUDA].contains(&&*spec.worker));
-        if lane.rounds_taken.is_empty() || !is_due || !is_process {
+        if lane.rounds_taken.is_empty() || !is_due {
             return Ok(());
         }
         for side in side_order(random) {
@@ -367,7 +380,7 @@ impl<'a> Pair<'a> {
     fn check_fresh_answers(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
         for side in 0..SIDES.len() {
             let spec = lane.specs[side];
-            let is_own = is_own(self.sides.pair()[side], spec);
+            let is_own = self.slot(lane, side)?.is_own();
             for _ in (0..FRESH_CALLS).filter(|_| !is_own) {
                 let seed = lane.seeds[side].draw();
                 let slot = self.slot(lane, side)?;
@@ -395,13 +408,6 @@ impl<'a> Pair<'a> {
         let detail = "base's answer is checked, head's is not; times of unchecked answers are not compared";
         Err(side_failed(1, WorkerError::new(FailureCause::WrongAnswer, detail)))
     }
-}
-
-/// Whether its calls are what this program itself does, or are of a command, which has no inputs.
-fn is_own(suite: &Suite, spec: &WorkloadSpec) -> bool {
-    let this = std::env::current_exe().unwrap_or_default();
-    let program = suite.workers.get(&spec.worker).and_then(|worker| worker.command.first());
-    program.is_none_or(|program| Path::new(program) == this)
 }
 
 /// Benchmarks may take fewer samples than were asked for. The fastest of more would be faster, so both sides have as many.

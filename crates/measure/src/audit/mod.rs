@@ -3,26 +3,29 @@
 //! A worker may do anything before its first sample. So a request for one sample shows what a request costs, and the
 //! further samples of a longer request must take as long outside as by the worker's clock. Time spent waiting for a
 //! CPU is not counted, so a look with long waits proves nothing in the worker's favour. One look can be unlucky: only
-//! [`DOUBTS_MAX`] doubtful looks, with none in its favour between them, and most looks since then doubtful, are a contradiction.
-//! Turns that are too short for that are judged together (`steady`).
+//! [`DOUBTS_MAX`] doubtful ones of the last sixteen are a contradiction. Turns that are too short for that are judged together
+//! (`steady`), and beside those of another side (`contest`).
 //!
 //! Trust is earned in every process: one process in [`LOOK_EVERY`], drawn by the system's randomness, is looked at again; fewer where
 //! units are so short that looks would take more than [`LOOK_SHARE`] of the time.
 
+mod contest;
 mod steady;
 mod untimed;
 
+pub(crate) use self::contest::{Contest, Turn};
+pub(crate) use self::steady::Lack;
 use self::steady::{Missed, Steady};
 use self::untimed::Untimed;
 use crate::physics;
-use crate::schedstat::Observation;
+use crate::schedstat::{Observation, WorkerTime};
 use crate::worker::WorkerError;
 use holdpoint_model::FailureCause;
 use holdpoint_model::protocol::{RunResult, WorkerInfo};
 use holdpoint_model::suite::Work;
 
-/// This many requests in a row must contradict the worker.
-pub(crate) const DOUBTS_MAX: u32 = 8;
+/// This many of the last requests must contradict the worker.
+const DOUBTS_MAX: usize = 8;
 /// The share of elapsed time that the worker's clock may miss: between samples it reads clocks and writes numbers down.
 /// A clock at half speed misses half.
 const UNSEEN_SHARE: f64 = 0.3;
@@ -75,9 +78,8 @@ pub(crate) struct Audit {
     call_ns_min: Option<(f64, String)>,
     /// The lowest cost of a request seen so far.
     cost: Option<Overhead>,
-    doubts_count: u32,
-    /// Looks since the last one in the worker's favour.
-    looks_count: u32,
+    /// Requests that contradict the worker by themselves.
+    doubts: Missed,
     /// Clear looks in a row that raised no doubt.
     trust_count: u32,
     pub(crate) had_close_look: bool,
@@ -87,6 +89,8 @@ pub(crate) struct Audit {
     /// The looks that missed time, waits for a CPU included.
     looks: Missed,
     untimed: Untimed,
+    /// The last request that was checked, until its round is over.
+    turn: Option<Turn>,
     /// Whether times are the host's: what a device's worker does between samples may grow with their calls.
     pub(crate) is_by_host: bool,
 }
@@ -138,11 +142,13 @@ impl Audit {
         self.is_by_host && self.untimed.wants_other_calls(sample_ns)
     }
 
-    /// Waits for a CPU lengthen work that is not timed as well: only where there were none is less explained than was reported.
+    /// Waits for a CPU lengthen work that is not timed as well.
     fn explained_ns(&self, request: &AuditedRun<'_>) -> f64 {
-        match self.is_by_host && request.is_clear() {
-            true => self.untimed.explained_ns(request.result),
-            false => request.result.untimed_ns.unwrap_or(0) as f64,
+        let untimed_ns = request.result.untimed_ns.unwrap_or(0) as f64;
+        let waited_ns = if request.is_clear() { 0.0 } else { request.waited_ns() };
+        match self.is_by_host {
+            true => untimed_ns.min(self.untimed.explained_ns(request.result) + waited_ns),
+            false => untimed_ns,
         }
     }
 
@@ -163,33 +169,55 @@ impl Audit {
             [one, several].map(|request| request.besides_samples(0.0, self.explained_ns(request)).wall_ns);
         let (samples, reported_ns) = (several.result.elapsed_ns.len(), several.reported().wall_ns);
         let is_missed = is_too_much(besides_ns - cost_ns, reported_ns, samples, cost_ns, UNSEEN_NS);
-        if !self.is_by_host || !self.looks.add(is_missed) {
+        if !self.is_by_host || !self.looks.add(is_missed, steady::TURNS_MIN) {
             return Ok(());
         }
         Err(WorkerError::new(FailureCause::BadTime, missed(reported_ns, besides_ns)))
     }
 
-    /// Checks a request. Fails when too many in a row contradict what is seen from outside.
+    /// Checks a request. Fails when too many of the last contradict what is seen from outside.
     pub(crate) fn check(&mut self, request: &AuditedRun<'_>) -> Result<(), WorkerError> {
         self.check_physics(request.result)?;
         let doubt = self.doubt(request);
+        self.turn = self.turn_of(request);
         if request.is_clear() {
             let explained_ns = self.explained_ns(request);
             self.cost = self.cost.map(|cost| cost.least(Some(request.cost(explained_ns))));
             self.check_steadily(request, explained_ns)?;
         }
-        self.looks_count += 1;
         if doubt.is_some() {
-            (self.doubts_count, self.trust_count) = (self.doubts_count + 1, 0);
+            self.trust_count = 0;
         } else if request.is_clear() && self.cost.is_some() {
-            (self.doubts_count, self.looks_count, self.trust_count) = (0, 0, self.trust_count + 1);
+            self.trust_count += 1;
         }
-        // A worker that reports too little does so in every request. On a busy machine hardly a look is clear, and a few are unlucky.
-        let is_proven = self.doubts_count >= DOUBTS_MAX && 2 * self.doubts_count > self.looks_count;
+        // Only a lie in half of the requests moves a median. Beside four busy loops on two CPUs, three of a thousand honest requests
+        // were unlucky.
+        let is_proven = self.doubts.add(doubt.is_some(), DOUBTS_MAX);
         match doubt.filter(|_| is_proven) {
             Some(detail) => Err(WorkerError::new(FailureCause::BadTime, detail)),
             None => Ok(()),
         }
+    }
+
+    /// What is missing before turns too short to be judged alone can be judged together.
+    pub(crate) fn lack(&self) -> Option<Lack> {
+        self.steady.lack()
+    }
+
+    /// The last request as a turn, where enough is known of what others cost.
+    pub(crate) fn take_turn(&mut self) -> Option<Turn> {
+        self.turn.take()
+    }
+
+    fn turn_of(&self, request: &AuditedRun<'_>) -> Option<Turn> {
+        let (samples, reported_ns) = (request.result.elapsed_ns.len(), request.reported().wall_ns);
+        let among_turns = self.steady.cost_ns().filter(|_| samples >= STEADY_SAMPLES);
+        let (cost_ns, varies_ns) = match among_turns {
+            Some(cost_ns) => (cost_ns, steady::UNSEEN_NS),
+            None => (self.cost?.wall_ns, UNSEEN_NS),
+        };
+        let besides_ns = request.overhead(self.explained_ns(request)).wall_ns;
+        self.is_by_host.then_some(Turn { besides_ns, cost_ns, varies_ns, reported_ns, samples })
     }
 
     /// Fails when most turns, this one too, took longer than was reported. The samples of device timers need not add up to the time
@@ -236,7 +264,7 @@ impl Audit {
             ));
         }
         let reported_ns = reported.cpu_ns?;
-        let cost_ns = cost.cpu_ns?;
+        let cost_ns = cost.cpu_ns.unwrap_or(0.0);
         let unseen_ns = overhead.cpu_ns? - cost_ns;
         is_too_much(unseen_ns, reported_ns, samples, cost_ns, UNSEEN_NS).then(|| {
             format!(
@@ -296,10 +324,14 @@ impl AuditedRun<'_> {
 
     fn besides_samples(&self, waited_ns: f64, explained_ns: f64) -> Overhead {
         let (reported, seen) = (self.reported(), &self.seen);
-        let cpu_ns = reported.cpu_ns.zip(seen.worker).filter(|_| self.result.untimed_ns.is_none());
+        let unseen_cpu_ns = |(reported_ns, worker): (f64, WorkerTime)| {
+            // Untimed work has as many threads as the rest.
+            let threads_count = worker.cpu_ns as f64 / worker.busiest_ns.max(1) as f64;
+            (worker.cpu_ns as f64 - reported_ns - explained_ns * threads_count).max(0.0)
+        };
         Overhead {
             wall_ns: (seen.wall_ns as f64 - reported.wall_ns - explained_ns - waited_ns).max(0.0),
-            cpu_ns: cpu_ns.map(|(reported_ns, worker)| (worker.cpu_ns as f64 - reported_ns).max(0.0)),
+            cpu_ns: reported.cpu_ns.zip(seen.worker).map(unseen_cpu_ns),
         }
     }
 
@@ -310,7 +342,7 @@ impl AuditedRun<'_> {
         let is_more = waited_ns > WAIT_NS.min(WAIT_SHARE * self.reported().wall_ns) + 1.1 * booked_ns;
         is_more.then(|| {
             format!(
-                "the worker reported {} of waiting for a CPU, the kernel booked {} for its threads",
+                "the worker reported {} of waiting for a CPU, the kernel booked {} for its work",
                 millis(waited_ns),
                 millis(booked_ns)
             )

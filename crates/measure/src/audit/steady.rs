@@ -10,28 +10,43 @@ const COSTS_MIN: usize = 4;
 /// Turns that are looked at together, and how many of them must have missed time. If the machine's noise makes half of an honest
 /// worker's turns look so, that is one set of turns in five hundred.
 const TURNS: usize = 16;
-const TURNS_MIN: usize = 14;
+pub(super) const TURNS_MIN: usize = 14;
 /// The cost of a request varies by less than this in most of them.
-const UNSEEN_NS: f64 = 1e5;
+pub(super) const UNSEEN_NS: f64 = 1e5;
 
 /// Whether each of the last turns missed time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Missed(VecDeque<bool>);
 
 impl Missed {
-    /// Adds a turn; whether by now most have missed time, as this one has.
-    pub(super) fn add(&mut self, is_missed: bool) -> bool {
+    /// Adds a turn; whether by now so many have missed time, this one too.
+    pub(super) fn add(&mut self, is_missed: bool, least: usize) -> bool {
         keep(&mut self.0, is_missed, TURNS);
-        is_missed
-            && self.0.len() == TURNS
-            && self.0.iter().filter(|is_missed| **is_missed).count() >= TURNS_MIN
+        is_missed && self.0.iter().filter(|is_missed| **is_missed).count() >= least
     }
+}
+
+/// What a worker lacks before its turns can be judged together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// A request for one sample.
+    One,
+    /// Another turn: most of the few so far missed time.
+    Turn,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steady {
     costs_ns: VecDeque<f64>,
-    missed: Missed,
+    turns: VecDeque<Turn>,
+}
+
+/// What a turn took besides its samples, what it reported for them, and how many they were.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    besides_ns: f64,
+    reported_ns: f64,
+    samples: usize,
 }
 
 impl Steady {
@@ -40,12 +55,39 @@ impl Steady {
         keep(&mut self.costs_ns, cost_ns, COSTS_KEPT);
     }
 
+    /// What a request costs, once enough have shown it.
+    pub(super) fn cost_ns(&self) -> Option<f64> {
+        let costs: Vec<f64> = self.costs_ns.iter().copied().collect();
+        stats::median(&costs).filter(|_| costs.len() >= COSTS_MIN)
+    }
+
     /// Whether by now most turns took longer than was reported, as this one did. Such a turn took so long besides its samples.
     pub(super) fn add_turn(&mut self, besides_ns: f64, reported_ns: f64, samples: usize) -> bool {
-        let known = Some(self.costs_ns.make_contiguous()).filter(|costs| costs.len() >= COSTS_MIN);
-        let Some(cost_ns) = known.and_then(|costs| stats::median(costs)) else { return false };
-        let is_missed = is_too_much(besides_ns - cost_ns, reported_ns, samples, cost_ns, UNSEEN_NS);
-        self.missed.add(is_missed)
+        let turn = Turn { besides_ns, reported_ns, samples };
+        keep(&mut self.turns, turn, TURNS);
+        let Some(cost_ns) = self.cost_ns() else { return false };
+        turn.is_missed(cost_ns) && self.turns.len() == TURNS && self.missed_count(cost_ns) >= TURNS_MIN
+    }
+
+    pub(super) fn lack(&self) -> Option<Lack> {
+        let turns_count = self.turns.len();
+        match self.cost_ns() {
+            None => (turns_count > 0).then_some(Lack::One),
+            Some(cost_ns) => {
+                let is_open = turns_count < TURNS && 2 * self.missed_count(cost_ns) > turns_count;
+                is_open.then_some(Lack::Turn)
+            }
+        }
+    }
+
+    fn missed_count(&self, cost_ns: f64) -> usize {
+        self.turns.iter().filter(|turn| turn.is_missed(cost_ns)).count()
+    }
+}
+
+impl Turn {
+    fn is_missed(self, cost_ns: f64) -> bool {
+        is_too_much(self.besides_ns - cost_ns, self.reported_ns, self.samples, cost_ns, UNSEEN_NS)
     }
 }
 
@@ -76,6 +118,25 @@ mod tests {
         for (share, is_lie) in [(1.0, false), (0.9, false), (0.5, true), (0.1, true), (0.001, true)] {
             assert_eq!(is_caught(share, quiet), is_lie, "{share}");
         }
+    }
+
+    #[test]
+    fn a_few_turns_that_missed_time_ask_for_more() {
+        let mut steady = Steady::default();
+        assert_eq!(steady.lack(), None, "turns of few samples are judged by themselves");
+        for _ in 0..10 {
+            steady.add_turn(700_000.0, 60_000.0, 20);
+        }
+        for _ in 0..COSTS_MIN {
+            assert_eq!(steady.lack(), Some(Lack::One));
+            steady.add_cost(150_000.0);
+        }
+        assert_eq!(steady.lack(), Some(Lack::Turn));
+        let mut honest = steady.clone();
+        let accused = (10..TURNS).find(|_| steady.add_turn(700_000.0, 60_000.0, 20));
+        assert_eq!(accused, Some(TURNS - 1));
+        (0..TURNS).for_each(|_| _ = honest.add_turn(150_000.0, 60_000.0, 20));
+        assert_eq!(honest.lack(), None);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::schedstat::SchedStat;
+use crate::schedstat::WorkerTime;
 
 /// Samples of a millisecond each, in a request that costs another millisecond.
 fn result(samples: usize, reported_share: f64) -> RunResult {
@@ -8,7 +8,8 @@ fn result(samples: usize, reported_share: f64) -> RunResult {
 }
 
 fn seen(samples: usize, more_ns: u64) -> Observation {
-    let worker = Some(SchedStat { cpu_ns: 1_000_000 * samples as u64, wait_ns: 0 });
+    let cpu_ns = 1_000_000 * samples as u64;
+    let worker = Some(WorkerTime { cpu_ns, busiest_ns: cpu_ns, wait_ns: 0 });
     Observation { wall_ns: 1_000_000 * (samples as u64 + 1) + more_ns, worker, own_wait_ns: 0 }
 }
 
@@ -25,7 +26,7 @@ fn accuse(audit: &mut Audit, result: &RunResult, seen: Observation) -> Option<Wo
 
 fn seen_waiting(wait_ns: u64, more_ns: u64) -> Observation {
     let seen = seen(20, more_ns);
-    Observation { worker: seen.worker.map(|worker| SchedStat { wait_ns, ..worker }), ..seen }
+    Observation { worker: seen.worker.map(|worker| WorkerTime { wait_ns, ..worker }), ..seen }
 }
 
 #[test]
@@ -122,9 +123,19 @@ fn unlucky_requests_among_good_ones_accuse_nobody() {
     let mut audit = audit(1.0);
     let result = result(20, 1.0);
     for at in 0..100 {
-        let more_ns = if at % DOUBTS_MAX == 0 { 0 } else { 50_000_000 };
+        let more_ns = if at % 3 == 0 { 50_000_000 } else { 0 };
         audit.check(&AuditedRun { result: &result, seen: seen(20, more_ns) }).unwrap();
     }
+}
+
+#[test]
+fn a_worker_that_lies_in_three_of_four_requests_is_caught() {
+    let mut audit = audit(1.0);
+    let caught = (0..16).find(|at| {
+        let share = if at % 4 == 0 { 1.0 } else { 0.125 };
+        audit.check(&AuditedRun { result: &result(20, share), seen: seen(20, 0) }).is_err()
+    });
+    assert_eq!(caught, Some(10));
 }
 
 #[test]
@@ -147,10 +158,9 @@ fn a_clock_that_misses_half_is_caught_on_a_machine_that_is_busy_in_every_look() 
     // Of two processes on a CPU each waits as long as it runs, in its samples and before its first one.
     let request = |samples: usize, share: f64, wake_ns: u64| {
         let result = result(samples, 2.0 * share);
-        let worker = SchedStat {
-            cpu_ns: 1_000_000 * (samples as u64 + 1),
-            wait_ns: 1_000_000 * samples as u64 + wake_ns,
-        };
+        let cpu_ns = 1_000_000 * (samples as u64 + 1);
+        let wait_ns = 1_000_000 * samples as u64 + wake_ns;
+        let worker = WorkerTime { cpu_ns, busiest_ns: cpu_ns, wait_ns };
         let wall_ns = 2_000_000 * samples as u64 + 1_000_000 + wake_ns;
         (result, Observation { wall_ns, worker: Some(worker), own_wait_ns: 0 })
     };
@@ -183,9 +193,35 @@ fn waits_that_the_kernel_did_not_record_are_caught() {
 
 #[test]
 fn unreported_cpu_time_is_caught() {
-    let mut audit = Audit::default();
-    let with_cpu = |samples: usize| RunResult { cpu_ns: vec![100_000; samples], ..result(samples, 1.0) };
-    audit.set_cost(&AuditedRun { result: &with_cpu(1), seen: seen(1, 0) });
-    let error = accuse(&mut audit, &with_cpu(20), seen(20, 0)).unwrap();
-    assert!(error.detail.contains("2.000 ms of CPU time"), "{error}");
+    for untimed_ns in [None, Some(1)] {
+        let mut audit = Audit::default();
+        let with_cpu =
+            |samples: usize| RunResult { cpu_ns: vec![100_000; samples], untimed_ns, ..result(samples, 1.0) };
+        audit.set_cost(&AuditedRun { result: &with_cpu(1), seen: seen(1, 0) });
+        let error = accuse(&mut audit, &with_cpu(20), seen(20, 0)).unwrap();
+        assert!(error.detail.contains("2.000 ms of CPU time"), "{error}");
+        // Where requests for one sample have none, nothing is known of what they cost.
+        let mut audit = self::audit(1.0);
+        assert!(accuse(&mut audit, &with_cpu(20), seen(20, 0)).is_some());
+    }
+}
+
+#[test]
+fn cpu_time_of_untimed_work_is_explained_by_it() {
+    for threads in [1, 4] {
+        let result = RunResult { cpu_ns: vec![100_000; 20], untimed_ns: Some(18_000_000), ..result(20, 0.1) };
+        let worker = Some(WorkerTime { cpu_ns: threads * 20_000_000, busiest_ns: 20_000_000, wait_ns: 0 });
+        let seen = Observation { worker, ..seen(20, 0) };
+        let result = RunResult { cpu_ns: vec![threads * 100_000; 20], ..result };
+        assert_eq!(accuse(&mut audit(0.1), &result, seen), None, "{threads}");
+    }
+}
+
+#[test]
+fn a_worker_that_waits_for_a_cpu_explains_no_more_than_its_waits() {
+    let mut audit = Audit { is_by_host: true, ..audit(0.1) };
+    let request = |samples: usize| RunResult { untimed_ns: Some(1_000), ..result(samples, 0.1) };
+    audit.learn_untimed(&request(1), &request(20));
+    let lies = RunResult { untimed_ns: Some(40_000_000), ..request(20) };
+    assert!(accuse(&mut audit, &lies, seen_waiting(4_000_000, 4_000_000)).is_some());
 }

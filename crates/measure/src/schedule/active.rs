@@ -52,6 +52,7 @@ pub(super) struct Active<'a> {
 }
 
 impl<'a> Active<'a> {
+    /// The requests' inputs follow from the seed.
     pub(super) fn new(spec: &'a WorkloadSpec, seed: u64) -> Self {
         Self {
             spec,

@@ -5,8 +5,8 @@
 
 mod active;
 
-use crate::ask::{self, Batch, Requester};
-use crate::audit::Audit;
+use crate::ask::{self, Batch, Requester, random_bits};
+use crate::audit::{Audit, Lack};
 use crate::harness::has_one_sample;
 use crate::machine::StateReader;
 use crate::pace::rest_after;
@@ -47,6 +47,11 @@ pub const WARM_DIFFERENCE: f64 = 0.02;
 /// …this many times in a row.
 pub const WARM_WINDOWS: u32 = 2;
 
+/// One round in so many, drawn at random, is followed by a request for one sample.
+const ROUNDS_PER_ONE: usize = 4;
+/// Requests after the last round: on a busy machine not each of them says something.
+const SETTLING_MAX: u32 = 32;
+
 /// Measures every workload, in the suite's order; also returns what each worker reported about itself, by name.
 pub(crate) fn measure(
     suite: &Suite,
@@ -57,6 +62,7 @@ pub(crate) fn measure(
         slots: BTreeMap::new(),
         state: StateReader::default(),
         random: Random::new(suite.seed),
+        hidden: Random::new(random_bits()),
         rest: Duration::ZERO,
         on_event,
     };
@@ -71,6 +77,8 @@ struct Scheduler<'a, 'e> {
     slots: BTreeMap<&'a str, Slot<'a>>,
     state: StateReader,
     random: Random,
+    /// What a worker must not foresee: inputs of its requests, and when it is looked at.
+    hidden: Random,
     /// How long a device rests before the next turn.
     rest: Duration,
     on_event: &'e mut dyn FnMut(Event),
@@ -78,8 +86,9 @@ struct Scheduler<'a, 'e> {
 
 impl<'a> Scheduler<'a, '_> {
     fn measure_group(&mut self, group: &'a [WorkloadSpec]) -> Vec<(String, Measurement)> {
+        // Other inputs in every run: an answer that an earlier one left on disk must not count.
         let mut actives: Vec<Active> =
-            group.iter().map(|spec| Active::new(spec, self.suite.seed_of(spec))).collect();
+            group.iter().map(|spec| Active::new(spec, self.hidden.bits())).collect();
         // All are prepared before the first is checked, so that the answers can be computed side by side.
         for index in 0..actives.len() {
             (self.on_event)(Event::Preparing(&actives[index].spec.name));
@@ -267,7 +276,8 @@ impl<'a> Scheduler<'a, '_> {
         let (workload, rounds_count, p50_ms) = (&*active.spec.name, active.rounds_count(), active.p50_ms());
         (self.on_event)(Event::Round { workload, rounds_count, p50_ms });
         match active.end {
-            None => Ok(()),
+            None if self.hidden.below(ROUNDS_PER_ONE) > 0 => Ok(()),
+            None => self.ask_for_one(active),
             // Together with all others, beside each other and beside nothing that is timed.
             Some(_) if active.spec.worker == WORKER_CUDA => {
                 active.is_unchecked = true;
@@ -275,10 +285,28 @@ impl<'a> Scheduler<'a, '_> {
             }
             // Before another workload can end the process that holds what the timed calls left behind.
             Some(_) => {
+                self.settle(active)?;
                 active.answer = ask::verify(self.slot(active.spec), active.spec, "after timing")?;
                 Ok(())
             }
         }
+    }
+
+    fn ask_for_one(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
+        let calls_per_sample = active.calls_per_sample;
+        Ok(self.requester(active).ask_for_one(calls_per_sample)?)
+    }
+
+    /// Turns that may be a lie, and are too few to tell, are followed by others.
+    fn settle(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
+        for _ in 0..SETTLING_MAX {
+            match active.audit.lack() {
+                Some(Lack::One) => self.ask_for_one(active)?,
+                Some(Lack::Turn) => _ = self.run(active, active.samples_per_round)?,
+                None => break,
+            }
+        }
+        Ok(())
     }
 
     fn run(&mut self, active: &mut Active<'a>, samples_count: u64) -> Result<RunResult, NotMeasured> {

@@ -157,12 +157,12 @@ impl Worker for Cuda {
         Ok(Prepared::ready(work, kernel))
     }
 
-    /// Draws new inputs for every request, whatever its seed.
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
-        let RunRequest { workload, samples_count, calls_per_sample, .. } = request;
+        let RunRequest { workload, seed, samples_count, calls_per_sample } = request;
         let (Ok(gpu), Some((prepared, timing))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
             return Err(WorkerError::no_workload(workload));
         };
+        prepared.draw_next(*seed);
         let (times, device) =
             prepared.run_watched(gpu, *timing, *samples_count, *calls_per_sample, self.slowdown)?;
         let wants_energy =

@@ -444,3 +444,13 @@ fn programs_are_looked_up_where_their_side_is() {
     assert_eq!(failure.side, SideName::Head);
     assert!(failure.failure.detail.contains("exit status: 7"));
 }
+
+#[test]
+fn times_of_two_timers_are_not_compared() {
+    let other = "ok_hello() { say '{\"type\":\"hello\",\"protocol\":2,\"name\":\"sh\",\"version\":\"1\",\"timer\":\"cuda_graph\",\"clock_resolution_ns\":1}'; }";
+    let ran = compare("", other, 2);
+    let workload = ran.of("bad");
+    assert_eq!((workload.ended, workload.units.len()), (Ended::Skipped, 0));
+    let expected = "not the same timer: base's worker names host_monotonic, head's cuda_graph";
+    assert_eq!(workload.reason, expected);
+}

@@ -1,10 +1,10 @@
 //! Who runs when, how often, and what is recorded of it.
 
 use crate::builtin::SMALL;
-use crate::common::{PATIENT, PLAN, failure, measure, measured, suite};
+use crate::common::{PATIENT, PLAN, failure, measure, measured, run_patiently, suite};
 use holdpoint_model::report::Stopped;
 use holdpoint_model::{FailureCause, Report, RunStatus};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn small(keys: &str) -> Report {
     measure(&suite(&format!("{PLAN}{PATIENT}"), &format!("{SMALL}{keys}")))
@@ -77,6 +77,27 @@ fn the_same_seed_gives_the_same_order() {
         measured(report, "pack").samples.rounds.iter().map(|round| round.order).collect()
     };
     assert_eq!(orders(&small("")), orders(&small("")));
+}
+
+#[test]
+fn every_run_has_other_inputs_so_that_none_is_answered_from_a_disk() {
+    let seeds = || -> BTreeSet<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("requests");
+        run_patiently(&format!("bad_run() {{ echo \"$line\" >> '{}'; ok_run; }}", file.display()))
+            .measured(&["bad"]);
+        let requests = std::fs::read_to_string(file).unwrap();
+        let seed = |request: &str| {
+            request
+                .split("\"seed\":")
+                .nth(1)
+                .and_then(|rest| rest.split([',', '}']).next())
+                .map(str::to_owned)
+        };
+        requests.lines().map(|request| seed(request).unwrap()).collect()
+    };
+    let (first, second) = (seeds(), seeds());
+    assert!(first.len() >= 6 && first.is_disjoint(&second), "{first:?} {second:?}");
 }
 
 #[test]

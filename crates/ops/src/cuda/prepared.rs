@@ -55,6 +55,8 @@ pub struct Prepared {
     pub(super) program: Program,
     pub(super) request: Request,
     pub(super) draws_count: u64,
+    /// Of the next inputs, where the caller chose one.
+    seed_next: Option<u64>,
     pub(super) tolerance: Tolerance,
     pub(super) has_answer: bool,
     /// Whether an answer was checked before anything was timed.
@@ -99,6 +101,7 @@ impl Prepared {
             program,
             request: request.clone(),
             draws_count: 0,
+            seed_next: None,
             tolerance,
             has_answer: false,
             is_checked_first: false,
@@ -185,10 +188,19 @@ impl Prepared {
         Ok(Some(Leeway { scale, planted: false, ordinary, graded, overflow }))
     }
 
+    /// The next run's inputs follow from this seed, whatever was drawn before.
+    pub fn draw_next(&mut self, seed: u64) {
+        self.seed_next = Some(seed);
+    }
+
     /// Draws fresh inputs, each from its own seed and the same on every device, and poisons the outputs.
     fn redraw(&mut self, gpu: &mut Gpu) -> Result<(), CudaError> {
+        let next = self.seed_next.take();
         for (index, input) in self.program.inputs.iter().enumerate() {
-            let seed = input_seed(self.request.seed, index) ^ (self.draws_count << 8);
+            let seed = match next {
+                Some(seed) => input_seed(seed, index),
+                None => input_seed(self.request.seed, index) ^ (self.draws_count << 8),
+            };
             if let Some(buffer) = &input.buffer {
                 gpu.draw(buffer, self.program.dtype, &input.spec.draw, seed)?;
             }
