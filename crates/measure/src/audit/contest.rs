@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_side_that_lies_in_three_of_four_turns_is_accused_and_the_other_is_not() {
-        let share = |at: usize| if at % 4 == 0 { 1.0 } else { 0.125 };
+        let share = |at: usize| if at.is_multiple_of(4) { 1.0 } else { 0.125 };
         let found = accused(|at| [turn(1.0, 0.0), turn(share(at), 0.0)]);
         assert!(found.is_some_and(|(at, side)| at < 30 && side == 1), "{found:?}");
         let found = accused(|at| [turn(share(at), 0.0), turn(1.0, 0.0)]);
