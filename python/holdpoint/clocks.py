@@ -13,6 +13,8 @@ from .answers import arrays_in, share_memory, spoil, spoil_free_memory
 
 # Where the calling thread's wait for a CPU is counted. It names the thread that opens it.
 SCHEDSTAT = "/proc/thread-self/schedstat"
+# A process whose calling thread used this share of its CPU time has no others that matter, as with commands.
+MAIN_THREAD = 0.95
 # Untimed calls before the samples of a run warm the caches, which other workloads have used since: as many as a sample
 # has, but for no longer than this. Longer calls lose little to cold caches.
 WARM_UP_NS_MAX = 10_000_000
@@ -111,8 +113,13 @@ class HostCalls:
         self.forget()
         self.warm_up(calls_per_sample)
         samples = Samples()
+        process_ns, thread_ns = time.process_time_ns(), time.thread_time_ns()
         for _ in range(samples_count):
             self.take_one(samples, calls_per_sample)
+        process_ns, thread_ns = time.process_time_ns() - process_ns, time.thread_time_ns() - thread_ns
+        if thread_ns < MAIN_THREAD * process_ns:
+            # It may have waited for other threads of this process, which are part of the code.
+            samples.wait_ns.clear()
         self.call_ns = samples.elapsed_ns[-1] // calls_per_sample if samples.elapsed_ns else 0
         if threads_count() != 1:
             # Idle threads of a pool may spin between the samples, so the process's CPU time is not that of the calls.
