@@ -26,6 +26,7 @@ pub(crate) use place::{ChangedCopy, CopiedFile, cpus_allowed, pin_first_thread};
 pub use place::{Copies, Place};
 pub use serve::serve;
 
+use crate::jobs::Paused;
 use crate::slot::Slot;
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::limits::clean_text;
@@ -107,6 +108,11 @@ pub trait Worker {
     }
 
     fn release(&mut self, workload: &str) -> Result<(), WorkerError>;
+
+    /// Stops its processes, if it has some of its own, until the value is dropped.
+    fn pause(&self) -> std::io::Result<Paused> {
+        Ok(Paused::default())
+    }
 
     /// Its process, if it has one of its own.
     fn process_id(&self) -> Option<u32> {
