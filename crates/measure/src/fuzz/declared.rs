@@ -27,6 +27,8 @@ pub(super) fn case(op: &OpSpec, shape: &[usize], dtype: Dtype) -> Result<Case, S
 pub(super) struct Oracle<'a> {
     suite: &'a Suite,
     slots: BTreeMap<&'a str, Slot<'a>>,
+    /// Calls that it had no answer for.
+    pub(super) skipped_count: u64,
     /// Not the folder of the candidate's tensors, whose path it knows.
     dir: PathBuf,
 }
@@ -42,7 +44,7 @@ pub(super) enum NoAnswer {
 
 impl<'a> Oracle<'a> {
     pub(super) fn new(suite: &'a Suite, dir: &Path) -> Self {
-        Self { suite, slots: BTreeMap::new(), dir: dir.to_owned() }
+        Self { suite, slots: BTreeMap::new(), skipped_count: 0, dir: dir.to_owned() }
     }
 
     /// Computes the right outputs of a call, unless they are known. Only called when the candidate has answered.
@@ -84,6 +86,7 @@ impl<'a> Oracle<'a> {
                 NoAnswer::Failed(format!("{oracle}: {}: {}", error.cause.as_str(), error.detail))
             })?;
         if let Computed::Skipped(reason) = computed {
+            self.skipped_count += 1;
             return Err(NoAnswer::Skipped(reason));
         }
         let outputs_from = outputs.first().map_or(bytes.len(), |place| place.byte_offset as usize);
