@@ -14,11 +14,11 @@ mod untimed;
 
 use self::steady::{Missed, Steady};
 use self::untimed::Untimed;
-use crate::physics;
+use crate::physics::{self, Executor};
 use crate::schedstat::Observation;
 use crate::worker::WorkerError;
 use holdpoint_model::FailureCause;
-use holdpoint_model::protocol::{RunResult, WorkerInfo};
+use holdpoint_model::protocol::RunResult;
 use holdpoint_model::suite::Work;
 
 /// This many requests in a row must contradict the worker.
@@ -92,9 +92,8 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    pub(crate) fn new(work: Option<&Work>, dtype: &str, info: Option<&WorkerInfo>) -> Self {
-        let device = info.and_then(|info| info.device.as_ref());
-        let call_ns_min = work.and_then(|work| physics::call_ns_min(work, dtype, device));
+    pub(crate) fn new(work: Option<&Work>, dtype: &str, executor: &Executor) -> Self {
+        let call_ns_min = work.and_then(|work| physics::call_ns_min(work, dtype, executor));
         Self { call_ns_min, ..Self::default() }
     }
 

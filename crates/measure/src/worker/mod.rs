@@ -140,7 +140,7 @@ fn worker_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo 
 fn workload_info(spec: &WorkloadSpec) -> WorkloadInfo {
     let (name, op) = (spec.name.clone(), spec.op.clone());
     let timer = Some(spec.timer().to_owned()).filter(|_| spec.worker == WORKER_CUDA);
-    WorkloadInfo { name, op, shape: spec.shape.clone(), dtype: spec.dtype.clone(), timer }
+    WorkloadInfo { name, op, shape: spec.shape.clone(), dtype: spec.dtype.clone(), timer, remembers: false }
 }
 
 #[derive(Clone, Debug, PartialEq)]
