@@ -1,8 +1,9 @@
 """Audits of a function's times: a call on inputs that it has not seen must cost what its timed calls cost.
 
-The calls of a sample are made on the same inputs, so a function that remembers its answers is quick there, and nowhere
-else. Each request brings new inputs; the first call with them is timed by itself, as far as that costs little. Only
-where it looks too slow, several times in a row and each time on other inputs, the times are refused.
+The calls of a request are made on the same few inputs, so a function that remembers its answers is quick there, and
+nowhere else. Each request brings new inputs; the first calls with them are timed by themselves, once in every process
+and then as far as that costs little. Only where they look too slow, several times in a row and each time on other
+inputs, the times are refused.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .clocks import NO_ANSWER, Calls, HostCalls, Samples
@@ -21,6 +22,8 @@ Arguments = tuple[object, ...]
 
 # The share of a request's time that audits may take; what costs more is done in so many requests fewer.
 TIME_SHARE = 0.05
+# The first audit in a process is made in any case if it takes no longer than this.
+FIRST_AUDIT_NS_MAX = 100_000_000
 # So many first calls in a row must be too slow. A disturbed call is repeated; a function that remembers stays one.
 LOOKS = 5
 SAMPLES_PER_LOOK = 3
@@ -43,8 +46,9 @@ class Rule:
     share: float
     allowance_ns: int
 
-    def is_too_quick(self, call_ns: float, first_ns: float) -> bool:
-        return call_ns < self.share * (first_ns - self.allowance_ns)
+    def is_too_quick(self, call_ns: float, first_ns: float, calls_count: int = 1) -> bool:
+        """Of the mean over so many first calls in a row, which share what they lose."""
+        return call_ns < self.share * (first_ns - self.allowance_ns / calls_count)
 
 
 HOST = Rule(share=0.1, allowance_ns=5_000)
@@ -65,23 +69,25 @@ class Auditor:
     def is_due(self, audit: str, least_ns: float) -> bool:
         """At random, so that a function cannot know, and so that all of it takes no more than its share."""
         cost_ns = max(self.costs_ns.get(audit, 0), least_ns, 1)
+        if audit not in self.costs_ns and self.request_ns > 0 and cost_ns <= FIRST_AUDIT_NS_MAX:
+            return True
         return chance() * cost_ns < TIME_SHARE * self.request_ns
 
-    def load(self, arguments: Arguments) -> float | None:
-        """Loads arguments; the time of the first call with them, where it is worth its cost."""
+    def load(self, arguments: Arguments, others: Sequence[Arguments] = ()) -> float | None:
+        """Loads arguments; the time of the first calls with them, where it is worth its cost."""
         if not self.is_due("first", 2 * self.call_ns):
-            self.calls.load(arguments)
+            load(self.calls, arguments, others)
             return None
         start_ns = time.perf_counter_ns()
-        first_ns = self.load_timed(arguments)
+        first_ns = self.load_timed(arguments, others)
         self.costs_ns["first"] = time.perf_counter_ns() - start_ns
         return first_ns
 
-    def load_timed(self, arguments: Arguments) -> float | None:
+    def load_timed(self, arguments: Arguments, others: Sequence[Arguments] = ()) -> float | None:
         if isinstance(self.calls, DeviceCalls):
             return self.calls.load_timed(arguments)
         if isinstance(self.calls, HostCalls):
-            return load_timed(self.calls, arguments, self.call_ns)
+            return load_timed(self.calls, arguments, others, self.call_ns)
         self.calls.load(arguments)
         return None
 
@@ -99,8 +105,9 @@ class Auditor:
     def judge(self, first_ns: float | None, samples: Samples, calls_per_sample: int) -> None:
         """Refuses times of calls that a first call does not bear out."""
         rule = DEVICE if isinstance(self.calls, DeviceCalls) else HOST
+        count = self.calls.first_calls if isinstance(self.calls, HostCalls) else 1
         looks = 0
-        while first_ns is not None and rule.is_too_quick(per_call_ns(samples, calls_per_sample), first_ns):
+        while first_ns is not None and rule.is_too_quick(per_call_ns(samples, calls_per_sample), first_ns, count):
             looks += 1
             if looks == LOOKS:
                 call_ns = per_call_ns(samples, calls_per_sample)
@@ -121,19 +128,30 @@ def per_call_ns(samples: Samples, calls_per_sample: int) -> float:
     return statistics.median(samples.elapsed_ns) / calls_per_sample
 
 
-def load_timed(calls: HostCalls, arguments: Arguments, call_ns: float) -> float | None:
-    """Loads arguments and times the first call with them; None before any other call, which may tune."""
+def load(calls: Calls, arguments: Arguments, others: Sequence[Arguments]) -> None:
+    calls.load(arguments)
+    if isinstance(calls, HostCalls):
+        calls.add_inputs(others)
+
+
+def load_timed(calls: HostCalls, arguments: Arguments, others: Sequence[Arguments], call_ns: float) -> float | None:
+    """Loads arguments and times the first calls with them; None before any other call, which may tune."""
     if calls.last is NO_ANSWER:
-        calls.load(arguments)
+        load(calls, arguments, others)
         return None
     for _ in range(min(WARM_CALLS, int(WARM_NS_MAX / max(call_ns, 1)))):
-        calls.last = calls.function(*calls.arguments)
-    calls.load(arguments)
+        calls.call()
+    load(calls, arguments, others)
+    # Of a long call, one.
+    calls.first_calls = len(calls.inputs) if call_ns < WARM_NS_MAX else 1
+    turns, function, answer = calls.take_turns(calls.first_calls), calls.function, None
     start_ns, start_cpu_ns = time.perf_counter_ns(), time.process_time_ns()
-    calls.last = calls.function(*calls.arguments)
+    for each in turns:
+        answer = function(*each)
     # CPU time leaves out what others did meanwhile, and wall time what other threads of this process did.
     first_ns = min(time.perf_counter_ns() - start_ns, time.process_time_ns() - start_cpu_ns)
+    calls.last = answer
     if not calls.is_loaded():
         # It is in the arguments, where it must stay.
         calls.last = NO_ANSWER
-    return first_ns
+    return first_ns / calls.first_calls

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import cycle, islice, repeat
 from typing import Protocol
 
 from .answers import arrays_in, share_memory, spoil, spoil_free_memory
 
 # Where the calling thread's wait for a CPU is counted. It names the thread that opens it.
 SCHEDSTAT = "/proc/thread-self/schedstat"
+# A process whose calling thread used this share of its CPU time has no others that matter, as with commands.
+MAIN_THREAD = 0.95
 # Untimed calls before the samples of a run warm the caches, which other workloads have used since: as many as a sample
 # has, but for no longer than this. Longer calls lose little to cold caches.
 WARM_UP_NS_MAX = 10_000_000
@@ -26,6 +28,7 @@ class Samples:
     cpu_ns: list[int] = field(default_factory=list)
     wait_ns: list[int] = field(default_factory=list)
     untimed_ns: int | None = None
+    first_ns: int | None = None
     peak_rss_bytes: int | None = None
     peak_device_bytes: int | None = None
 
@@ -95,24 +98,57 @@ class HostCalls:
 
     def __init__(self, function: Callable[..., object], *, count_waits: bool = True) -> None:
         self.function = function
-        self.arguments: tuple[object, ...] = ()
+        # Calls take them in turn, and which one is next.
+        self.inputs: list[tuple[object, ...]] = [()]
+        self.turn = 0
+        # How many calls an audit timed together.
+        self.first_calls = 1
         self.last: object = NO_ANSWER
         self.waits = ThreadWaits() if count_waits else None
         self.call_ns = 0
 
     def load(self, arguments: tuple[object, ...]) -> None:
         self.forget()
-        self.arguments = arguments
+        self.inputs, self.turn = [arguments], 0
+
+    def add_inputs(self, others: Sequence[tuple[object, ...]]) -> None:
+        """Lets the calls take these in turn with what was loaded, so that none sees what the call before it saw."""
+        self.inputs += others
+
+    @property
+    def answered(self) -> int:
+        """Which of the inputs the last answer is for."""
+        return (self.turn - 1) % len(self.inputs)
+
+    def take_turns(self, calls: int) -> Iterator[tuple[object, ...]]:
+        """The arguments of the next calls."""
+        inputs, turn = self.inputs, self.turn
+        if len(inputs) == 1:
+            return repeat(inputs[0], calls)
+        self.turn = (turn + calls) % len(inputs)
+        return islice(cycle(inputs[turn:] + inputs[:turn]), calls)
+
+    def call(self) -> None:
+        """One untimed call."""
+        (arguments,) = self.take_turns(1)
+        self.last = self.function(*arguments)
 
     def is_loaded(self) -> bool:
-        return not share_memory(self.last, self.arguments)
+        return not share_memory(self.last, self.inputs)
 
     def take(self, samples_count: int, calls_per_sample: int) -> Samples:
         self.forget()
         self.warm_up(calls_per_sample)
         samples = Samples()
+        # The thread's clock goes around the other, so that a process of one thread never seems to have more.
+        thread_ns, process_ns = time.thread_time_ns(), time.process_time_ns()
         for _ in range(samples_count):
             self.take_one(samples, calls_per_sample)
+        process_ns = time.process_time_ns() - process_ns
+        thread_ns = time.thread_time_ns() - thread_ns
+        if thread_ns < MAIN_THREAD * process_ns:
+            # It may have waited for other threads of this process, which are part of the code.
+            samples.wait_ns.clear()
         self.call_ns = samples.elapsed_ns[-1] // calls_per_sample if samples.elapsed_ns else 0
         if threads_count() != 1:
             # Idle threads of a pool may spin between the samples, so the process's CPU time is not that of the calls.
@@ -123,17 +159,17 @@ class HostCalls:
     def warm_up(self, calls: int) -> None:
         """At first one call, which tells how long they take."""
         affordable = WARM_UP_NS_MAX // self.call_ns if self.call_ns else 1
-        for _ in range(min(calls, affordable)):
-            self.last = self.function(*self.arguments)
+        for _ in range(min(max(calls, len(self.inputs)), affordable)):
+            self.call()
         self.forget_warm_up()
 
     def take_one(self, samples: Samples, calls: int) -> None:
-        function, arguments, answer = self.function, self.arguments, None
+        function, turns, answer = self.function, self.take_turns(calls), None
         outer_ns = time.perf_counter_ns()
         waited_ns = self.waits.total_ns() if self.waits is not None else None
         cpu_ns = time.process_time_ns()
         start_ns = time.perf_counter_ns()
-        for _ in repeat(None, calls):
+        for arguments in turns:
             answer = function(*arguments)
         elapsed_ns = time.perf_counter_ns() - start_ns
         samples.cpu_ns.append(time.process_time_ns() - cpu_ns)
@@ -146,9 +182,10 @@ class HostCalls:
 
     def answer(self) -> object:
         if self.last is NO_ANSWER:
-            self.last = self.function(*self.arguments)
+            self.call()
             if self.forget_warm_up():
-                self.last = self.function(*self.arguments)
+                self.turn = self.answered
+                self.call()
         return self.last
 
     def forget_warm_up(self) -> bool:
@@ -166,7 +203,7 @@ class HostCalls:
 
     def close(self) -> None:
         self.forget()
-        self.arguments = ()
+        self.inputs, self.turn = [()], 0
         if self.waits is not None:
             self.waits.close()
 

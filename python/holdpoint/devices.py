@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 
 from .answers import arrays_in
+from .device_limits import read_limits
 from .plain import array_module
 from .workloads import Function, Skip
 
@@ -116,11 +117,13 @@ class TorchDevice:
         self.torch.cuda.reset_peak_memory_stats()
 
     def describe(self) -> dict[str, object]:
-        about = self.properties
+        about, ordinal = self.properties, self.torch.cuda.current_device()
+        uuid = f"GPU-{about.uuid}"
         return {
-            "ordinal": self.torch.cuda.current_device(),
+            "ordinal": ordinal,
             "name": about.name,
-            "uuid": f"GPU-{about.uuid}",
+            "uuid": uuid,
+            **read_limits(ordinal, uuid),
             "compute_capability": f"{about.major}.{about.minor}",
             "versions": {"driver": driver_version(), "cuda": self.torch.version.cuda or ""},
         }
@@ -196,11 +199,12 @@ class CupyDevice:
     def describe(self) -> dict[str, object]:
         device = self.cupy.cuda.Device()
         about = self.cupy.cuda.runtime.getDeviceProperties(device.id)
-        number = self.cupy.cuda.runtime.driverGetVersion()
+        number, uuid = self.cupy.cuda.runtime.driverGetVersion(), format_uuid(bytes(about["uuid"]))
         return {
             "ordinal": device.id,
             "name": about["name"].decode(),
-            "uuid": format_uuid(bytes(about["uuid"])),
+            "uuid": uuid,
+            **read_limits(device.id, uuid),
             "compute_capability": f"{about['major']}.{about['minor']}",
             "versions": {"driver": driver_version(), "cuda": f"{number // 1000}.{number % 1000 // 10}"},
         }

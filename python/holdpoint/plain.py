@@ -7,6 +7,7 @@ runs no code of theirs.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from array import array
 from collections import deque
@@ -19,6 +20,8 @@ from types import MemberDescriptorType, ModuleType
 from typing import Any
 
 IMMUTABLE = frozenset((type(None), bool, int, float, complex, str, bytes, Decimal, date, timedelta))
+# Not those that a dataclass shares among its objects (ClassVar) or only passes on (InitVar).
+STORED = dataclasses._FIELD  # type: ignore[attr-defined]
 ADVICE = "return numbers, strings, lists, dicts, arrays, or a dataclass of them"
 
 
@@ -43,7 +46,8 @@ def copy_out(value: object, place: str = "answer") -> Any:
         # Its value may be any object; its name is what tells it from the others.
         return copy_out(object.__getattribute__(value, "_name_"), place)
     if (fields := find_in_class(kind, "__dataclass_fields__")) is not None:
-        return copy_dataclass(value, list(fields), place)
+        names = [name for name, field in fields.items() if field._field_type is STORED]
+        return copy_dataclass(value, names, place)
     if find_in_class(kind, "__next__") is not None:
         raise AnswerError(f"{place} is a {name_of(kind)}, whose values are not computed yet; return list(...) of it")
     raise AnswerError(f"{place} is a {name_of(kind)}, which cannot be compared; {ADVICE}")

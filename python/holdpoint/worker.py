@@ -21,6 +21,7 @@ from .audits import RANDOM, Auditor
 from .clocks import NO_ANSWER, Calls, HostCalls, Samples, clock_resolution_ns
 from .device_audits import BadTimeError
 from .device_calls import DeviceCalls, WaitedCalls
+from .inputs import count_inputs, other_seeds
 from .plain import copy_out
 from .variants import make_variant
 from .workloads import Function, Kernel, Registry, Skip, Workload
@@ -36,14 +37,20 @@ class Prepared:
     workload: Workload
     calls: Calls
     seed: int
-    # Copies of the right answers for that seed, once somebody has asked.
+    # Copies of the right answers for the inputs of a seed, once somebody has asked.
     wants: list[object] | None = None
+    wanted_seed: int | None = None
+    # How many inputs the calls of a request take in turn.
+    inputs_count: int = 1
     # A copy of the answer that the last timed call left.
     got: object = NO_ANSWER
     auditor: Auditor = field(init=False)
 
     def __post_init__(self) -> None:
         self.auditor = Auditor(self.calls, self.load_other)
+        # Other kinds of calls have buffers for one; where a cache is measured, it is the cache of one.
+        if type(self.calls) is HostCalls and self.workload.inputs is not None and not self.workload.remembers:
+            self.inputs_count = count_inputs(self.draw, self.seed)
 
     def draw(self, seed: int) -> tuple[object, ...]:
         arguments = self.workload.draw(seed)
@@ -52,16 +59,28 @@ class Prepared:
                 f"{self.workload.name}: its arguments are on a GPU, where a call returns before its work is done; "
                 'declare timer="cuda_graph", "cuda_events" or "host_monotonic"'
             )
-        self.seed, self.wants, self.got = seed, None, NO_ANSWER
         return arguments
+
+    def draw_inputs(self, seed: int) -> tuple[tuple[object, ...], list[tuple[object, ...]]]:
+        """The arguments of a seed, and those that calls take in turn with them."""
+        self.seed, self.wants, self.got = seed, None, NO_ANSWER
+        others = [self.draw(other) for other in other_seeds(seed, self.inputs_count)]
+        # Last, so that the global generators are as drawing these leaves them.
+        return self.draw(seed), others
 
     def load(self, seed: int) -> float | None:
         """Loads the arguments of a seed; the time of the first call with them, if it was taken."""
-        return self.auditor.load(self.draw(seed))
+        return self.auditor.load(*self.draw_inputs(seed))
 
     def load_other(self) -> float | None:
         """The same for a seed that nobody can foresee; small enough for every generator."""
-        return self.auditor.load_timed(self.draw(RANDOM.getrandbits(31)))
+        return self.auditor.load_timed(*self.draw_inputs(RANDOM.getrandbits(31)))
+
+    @property
+    def answered_seed(self) -> int:
+        """The seed of the inputs that the last answer is for."""
+        at = self.calls.answered if isinstance(self.calls, HostCalls) else 0
+        return [self.seed, *other_seeds(self.seed, self.inputs_count)][at]
 
     def run(self, seed: int, samples_count: int, calls_per_sample: int) -> Samples:
         begin_ns, first_ns = time.perf_counter_ns(), None
@@ -74,6 +93,7 @@ class Prepared:
         request_ns = time.perf_counter_ns() - begin_ns
         self.auditor.note(samples, calls_per_sample, request_ns)
         if not self.workload.remembers:
+            samples.first_ns = None if first_ns is None else max(1, round(first_ns))
             self.auditor.judge(first_ns, samples, calls_per_sample)
         # How long drawing takes varies, on a busy machine by more than the samples take: told, it is not mistaken for
         # time that the clock did not see.
@@ -90,9 +110,10 @@ class Prepared:
         if not oracles:
             return None
         got = copy_out(self.calls.answer()) if self.got is NO_ANSWER else self.got
-        if self.wants is None:
+        if self.wants is None or self.wanted_seed != self.answered_seed:
+            self.wanted_seed = self.answered_seed
             # Drawn again: a function that changes its arguments must not change those of the reference.
-            wants = (oracle(*self.workload.draw(self.seed)) for oracle in oracles)
+            wants = (oracle(*self.workload.draw(self.wanted_seed)) for oracle in oracles)
             self.wants = [copy_out(want, "the right answer") for want in wants]
         answers = [compare_copies(got, want, self.workload.tolerance) for want in self.wants]
         first = getattr(self.calls, "first", NO_ANSWER)

@@ -66,7 +66,9 @@ class Workload:
     def describe(self) -> dict[str, object]:
         """Its entry in the answer to `list`."""
         entry: dict[str, object] = {"name": self.name, "op": self.op, "shape": list(self.shape), "dtype": self.dtype}
-        return entry if self.timer is None else {**entry, "timer": self.timer}
+        if self.timer is not None:
+            entry["timer"] = self.timer
+        return {**entry, "remembers": True} if self.remembers else entry
 
     def describe_kernel(self) -> Mapping[str, object] | None:
         return self.kernel() if callable(self.kernel) else self.kernel

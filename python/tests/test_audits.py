@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from holdpoint.answers import arrays_in
 from holdpoint.audits import DEVICE, HOST, LOOKS, Auditor
 from holdpoint.clocks import NO_ANSWER, HostCalls, Samples
 from holdpoint.device_audits import BadTimeError, check_answers_are_new, check_streams_are_joined
+from holdpoint.inputs import INPUTS
 from holdpoint.worker import Worker
 from holdpoint.workloads import Registry
 
@@ -42,6 +44,12 @@ def device(monkeypatch: pytest.MonkeyPatch) -> ScriptedDevice:
     for module in (devices, device_calls):
         monkeypatch.setattr(module, "open_device", lambda arguments=(): scripted)
     return scripted
+
+
+@pytest.fixture
+def never(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audits, "chance", lambda: math.inf)
+    monkeypatch.setattr(audits, "FIRST_AUDIT_NS_MAX", 0)
 
 
 @pytest.fixture
@@ -116,7 +124,9 @@ def test_a_kernel_that_leaves_out_work_is_a_bad_time(
     assert "bad_time" in causes
 
 
-def test_each_call_by_itself_starts_from_a_spoiled_output(registry: Registry, device: ScriptedDevice) -> None:
+def test_each_call_by_itself_starts_from_a_spoiled_output(
+    registry: Registry, device: ScriptedDevice, never: None
+) -> None:
     holdpoint.workload(name="f", timer="cuda_events", inputs=draw)(skips_what_is_written(device))
     for answer in run_all(Worker(registry)):
         assert answer["elapsed_ns"] == [10 * 252_500] * 2, "no call found its output written"
@@ -244,6 +254,8 @@ def test_a_timed_call_must_take_a_share_of_a_first_one() -> None:
     assert not HOST.is_too_quick(100, 5_500), "a call of 100 ns whose code is not in the caches"
     assert not HOST.is_too_quick(1e6, 9e6)
     assert HOST.is_too_quick(100, 20_000)
+    assert not HOST.is_too_quick(300, 5_000)
+    assert HOST.is_too_quick(300, 5_000, calls_count=4), "what one call loses, four share"
 
 
 class Scripted(HostCalls):
@@ -287,6 +299,9 @@ def test_audits_take_their_share_of_the_time(monkeypatch: pytest.MonkeyPatch) ->
 
     assert not due(0.0), "nothing is known yet of how long a request takes"
     auditor.request_ns = 10_000_000
+    assert due(math.inf), "the first one is not left to chance"
+    assert not auditor.is_due("first", 10**9), "unless it takes long"
+    auditor.costs_ns["first"] = 1_000_000
     assert due(0.49)
     assert not due(0.51)
     auditor.costs_ns["first"] = 5_000_000
@@ -320,6 +335,45 @@ def test_a_memoised_function_is_a_bad_time_unless_that_is_measured(
     assert all("declare remembers=True" in answer["message"] for answer in bad)
 
 
+def test_answers_kept_by_the_identity_of_arguments_show_in_what_first_calls_take(
+    registry: Registry, never: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An eighth of the work at each call is no contradiction by itself; `ab` compares both sides' first calls."""
+    monkeypatch.setattr(audits, "FIRST_AUDIT_NS_MAX", 10**9)
+    known: dict[int, tuple[Any, float]] = {}
+
+    def kept(x: Any) -> float:
+        work(x[:1])
+        if id(x) not in known:
+            known[id(x)] = x, work(numpy.concatenate([x, x]))
+        return known[id(x)][1] / 2
+
+    holdpoint.workload(name="f", inputs=draw, reference=work)(kept)
+    worker = Worker(registry)
+    first, second, *others = run_all(worker)
+    assert "first_ns" not in first
+    assert second["first_ns"] > 0
+    assert all("first_ns" not in answer for answer in others), "one audit in each process, the rest by chance"
+
+
+def test_calls_take_their_inputs_in_turn(registry: Registry, never: None) -> None:
+    seen: list[int] = []
+
+    def total(values: list[int]) -> int:
+        seen.append(values[0])
+        return sum(values)
+
+    holdpoint.workload(name="f", inputs=lambda seed: ([seed, 1],), reference=sum)(total)
+    worker = Worker(registry)
+    runs = run_all(worker)
+    assert {answer["type"] for answer in runs} == {"samples"}
+    assert all(one != other for one, other in itertools.pairwise(seen))
+    last = seen[-20:]
+    assert len(set(last)) == INPUTS
+    assert {5} < set(last), "the request's own is among them"
+    assert verify(worker)["passed"], "the answer belongs to the inputs of the last call"
+
+
 def test_an_honest_function_is_measured(registry: Registry, always: None) -> None:
     holdpoint.workload(name="f", inputs=draw, reference=work)(work)
     worker = Worker(registry)
@@ -334,6 +388,7 @@ def test_the_peak_is_that_of_the_calls_with_and_without_audits(
 ) -> None:
     """What is allocated is what arrays that the worker holds take, and more in an audit."""
     monkeypatch.setattr(audits, "chance", lambda: 0.0 if is_audited else math.inf)
+    monkeypatch.setattr(audits, "FIRST_AUDIT_NS_MAX", 0)
     peak = [0]
 
     def note_peak() -> int:

@@ -133,6 +133,20 @@ def test_cpu_time_is_reported_by_a_process_of_one_thread() -> None:
         thread.join()
 
 
+@pytest.mark.parametrize(("thread_ns", "waits_count"), [(95, 3), (94, 0)])
+def test_waits_beside_busy_threads_of_the_same_process_are_not_reported(
+    monkeypatch: pytest.MonkeyPatch, thread_ns: int, waits_count: int
+) -> None:
+    """For every 100 ns of the process, this thread takes so many."""
+    calls_made = [0]
+    calls = HostCalls(lambda: calls_made.__setitem__(0, calls_made[0] + 1))
+    calls.waits = LateWaits()  # type: ignore[assignment]
+    monkeypatch.setattr("time.process_time_ns", lambda: 100 * calls_made[0])
+    monkeypatch.setattr("time.thread_time_ns", lambda: thread_ns * calls_made[0])
+    calls.load(())
+    assert len(calls.take(3, 10).wait_ns) == waits_count
+
+
 def test_absent_numbers_are_not_written() -> None:
     assert Samples(elapsed_ns=[3], untimed_ns=0).to_json() == {"elapsed_ns": [3], "untimed_ns": 0}
 

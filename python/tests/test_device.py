@@ -109,6 +109,9 @@ def test_hello_describes_the_device(registry: Registry) -> None:
     assert device["uuid"].startswith("GPU-")
     assert len(device["uuid"]) == 40
     assert device["versions"]["driver"]
+    limits = {"multiprocessors", "sm_mhz_max", "memory_mhz_max", "memory_bus_bits", "l2_bytes"}
+    assert all(device[key] > 0 for key in limits)
+    assert device["multiprocessors"] == torch.cuda.get_device_properties(0).multi_processor_count
 
 
 @pytest.mark.parametrize("timer", TIMERS)

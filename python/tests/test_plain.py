@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 from collections import UserDict, defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from datetime import datetime, timezone, tzinfo
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -64,6 +64,16 @@ class Box:
 class Slotted:
     __slots__ = ("size",)
     size: int
+
+
+@dataclass
+class Counted:
+    size: int
+    unit: ClassVar[str] = "m"
+    scale: InitVar[int] = 2
+
+    def __post_init__(self, scale: int) -> None:
+        self.size *= scale
 
 
 class Colour(enum.Enum):
@@ -151,7 +161,9 @@ def test_what_the_timed_call_returned_is_compared_though_it_is_sorted_afterwards
     assert worker.answer({"type": "verify", "workload": "f"})["answer"]["first_bad"] == first_bad
     worker.answer({"type": "run", "workload": "f", "seed": 3, "samples_count": 1, "calls_per_sample": 2})
     returned[-1].sort()
-    assert worker.answer({"type": "verify", "workload": "f"})["answer"]["first_bad"] == first_bad
+    bad = worker.answer({"type": "verify", "workload": "f"})["answer"]["first_bad"]
+    assert bad.startswith("answer[0]: got ")
+    assert bad.endswith(", want 1")
 
 
 def test_plain_answers_of_many_types_are_copied() -> None:
@@ -249,3 +261,7 @@ def test_tensors_are_copied_without_methods_of_their_own() -> None:
         with pytest.raises(AnswerError, match=r"without values of its own; return a torch\.Tensor"):
             copy_out(answer)
     CALLED.clear()
+
+
+def test_a_dataclass_is_what_its_objects_store() -> None:
+    assert copy_out(Counted(2, 3)) == {"size": 6}

@@ -49,9 +49,11 @@ impl HasExitCode for FuzzReport {
         // Without its oracle nothing is known about a kernel.
         let has_failures = self.kernels.iter().any(|kernel| !kernel.failures.is_empty());
         let has_cases = self.kernels.iter().any(|kernel| kernel.cases_count > 0);
+        let has_unchecked = self.kernels.iter().any(FuzzedKernel::is_unchecked);
         first_true([
             (is_wrong, ExitCode::Failed),
             (has_failures, ExitCode::Broken),
+            (has_unchecked, ExitCode::Skipped),
             (has_cases, ExitCode::Ok),
         ])
     }

@@ -34,7 +34,7 @@ pub mod waivers;
 pub use ab::judge_sides;
 pub use again::{AgainError, Evidence, judge_again};
 pub use bisect::{bisect_step, half_of_change, is_search_finished};
-pub use check::KernelChecks;
+pub use check::{KernelChecks, Unchecked};
 pub use compare::{Comparison, Found, Row, compare};
 pub use contradiction::contradiction;
 pub use ended::{Ended, overall};

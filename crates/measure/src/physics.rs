@@ -3,7 +3,7 @@
 use crate::machine;
 use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::roofline::{device_peaks, public_peaks};
-use holdpoint_model::suite::Work;
+use holdpoint_model::suite::{TIMER_HOST, Work};
 use holdpoint_ops::{Prepared, Request};
 use serde_json::Map;
 use std::sync::LazyLock;
@@ -34,23 +34,58 @@ const NEAR: f64 = 0.9;
 /// Beyond it by more than this is impossible: a device may raise its clock above what it states.
 const CLOCK_HEADROOM: f64 = 1.1;
 
-/// The least time that a call can take, and the reason; `None` if nothing is known.
-pub(crate) fn call_ns_min(work: &Work, dtype: &str, device: Option<&DeviceInfo>) -> Option<(f64, String)> {
-    let (ns, why) = match device {
-        Some(device) => on_device(work, dtype, device).map(|(ns, why)| (ns / CLOCK_HEADROOM, why)),
-        None => None,
+/// What may do the work of a call, which is then no quicker than this allows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Executor {
+    #[default]
+    Cpus,
+    Device(Box<DeviceInfo>),
+    /// The worker has a device, and the host times this workload: it may use that or not.
+    Either(Box<DeviceInfo>),
+}
+
+impl Executor {
+    /// Of a worker with this device, or none, by the timer of a workload.
+    pub(crate) fn new(device: Option<&DeviceInfo>, timer: &str) -> Self {
+        match device {
+            None => Self::Cpus,
+            Some(device) if timer == TIMER_HOST => Self::Either(Box::new(device.clone())),
+            Some(device) => Self::Device(Box::new(device.clone())),
+        }
     }
-    .or_else(|| by_rates(work, dtype, device))?;
+
+    /// The least time of a call by `of_device`, or by the CPUs; the shorter one where either may do it.
+    fn least(
+        &self,
+        of_device: impl Fn(&DeviceInfo) -> Option<(f64, String)>,
+        of_cpus: impl Fn() -> (f64, String),
+    ) -> Option<(f64, String)> {
+        match self {
+            Self::Cpus => Some(of_cpus()),
+            Self::Device(device) => of_device(device),
+            Self::Either(device) => {
+                let (by_device, by_cpus) = (of_device(device)?, of_cpus());
+                Some(if by_cpus.0 < by_device.0 { by_cpus } else { by_device })
+            }
+        }
+    }
+}
+
+/// The least time that a call can take, and the reason; `None` if nothing is known.
+pub(crate) fn call_ns_min(work: &Work, dtype: &str, executor: &Executor) -> Option<(f64, String)> {
+    let of_device = |device: &DeviceInfo| {
+        let described = on_device(work, dtype, device).map(|(ns, why)| (ns / CLOCK_HEADROOM, why));
+        described.or_else(|| Some(by_rates(work, sheet(&device.name)?, &device.name)))
+    };
+    let (ns, why) = executor.least(of_device, || on_cpus(work, dtype))?;
     (ns.is_finite() && ns > 0.0).then_some((ns, why))
 }
 
 /// The share of the most that a device or this machine can do, from [`NEAR`] on, at which such a call works; absent where it is further
 /// away, or nothing is known.
-pub(crate) fn near_peak(work: &Work, dtype: &str, device: Option<&DeviceInfo>, call_ns: f64) -> Option<f64> {
-    let (least_ns, _) = match device {
-        Some(device) => on_device(work, dtype, device)?,
-        None => by_rates(work, dtype, None)?,
-    };
+pub(crate) fn near_peak(work: &Work, dtype: &str, executor: &Executor, call_ns: f64) -> Option<f64> {
+    let of_device = |device: &DeviceInfo| on_device(work, dtype, device);
+    let (least_ns, _) = executor.least(of_device, || on_cpus(work, dtype))?;
     let share = least_ns / call_ns;
     (share >= NEAR && share.is_finite()).then_some(share)
 }
@@ -80,11 +115,11 @@ fn on_device(work: &Work, dtype: &str, device: &DeviceInfo) -> Option<(f64, Stri
     limits.into_iter().chain(memory).max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-fn by_rates(work: &Work, dtype: &str, device: Option<&DeviceInfo>) -> Option<(f64, String)> {
-    let (rates, what) = match device {
-        Some(device) => (sheet(&device.name)?, device.name.clone()),
-        None => (cpus(dtype), "this machine".to_owned()),
-    };
+fn on_cpus(work: &Work, dtype: &str) -> (f64, String) {
+    by_rates(work, cpus(dtype), "this machine")
+}
+
+fn by_rates(work: &Work, rates: Rates, what: &str) -> (f64, String) {
     let flops = (
         work.flops as f64 / rates.flops,
         format!("{} operations on {what}, at {:.1} GFLOP/s,", work.flops, rates.flops),
@@ -93,7 +128,7 @@ fn by_rates(work: &Work, dtype: &str, device: Option<&DeviceInfo>) -> Option<(f6
         work.bytes as f64 / rates.bytes,
         format!("{} bytes on {what}, at {:.1} GB/s,", work.bytes, rates.bytes),
     );
-    Some(if flops.0 > bytes.0 { flops } else { bytes })
+    if flops.0 > bytes.0 { flops } else { bytes }
 }
 
 fn sheet(device: &str) -> Option<Rates> {
@@ -136,16 +171,17 @@ fn rate(op: &str, size: usize, count_work: impl Fn(&Work) -> u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdpoint_model::suite::TIMER_CUDA_GRAPH;
     use rustix::thread::{CpuSet, sched_setaffinity};
 
     #[test]
     fn what_our_own_kernels_do_can_be_and_a_thousand_times_that_cannot() {
         let work = Work { flops: 1_000_000_000, ..Work::default() };
-        let (least_ns, why) = call_ns_min(&work, "f32", None).unwrap();
+        let (least_ns, why) = call_ns_min(&work, "f32", &Executor::Cpus).unwrap();
         let reached = rate("fma", 2_048, |work| work.flops).max(THREAD_MIN.flops);
         assert!(least_ns < 1e9 / reached && least_ns > 1e9 / (reached * 1e3), "{least_ns} {reached}");
         assert!(why.contains("1000000000 operations on this machine"), "{why}");
-        assert_eq!(call_ns_min(&Work::default(), "f32", None), None);
+        assert_eq!(call_ns_min(&Work::default(), "f32", &Executor::Cpus), None);
     }
 
     #[test]
@@ -159,11 +195,15 @@ mod tests {
 
     #[test]
     fn a_known_device_is_held_against_its_data_sheet() {
-        let device = |name: &str| DeviceInfo { name: name.to_owned(), ..DeviceInfo::default() };
+        let device = |name: &str| by_device(&DeviceInfo { name: name.to_owned(), ..DeviceInfo::default() });
         let work = Work { flops: 1_979_000_000, ..Work::default() };
-        let (least_ns, _) = call_ns_min(&work, "f16", Some(&device("NVIDIA H200"))).unwrap();
+        let (least_ns, _) = call_ns_min(&work, "f16", &device("NVIDIA H200")).unwrap();
         assert!((least_ns - 800.0).abs() < 1.0, "{least_ns}");
-        assert_eq!(call_ns_min(&work, "f16", Some(&device("unheard of"))), None);
+        assert_eq!(call_ns_min(&work, "f16", &device("unheard of")), None);
+    }
+
+    fn by_device(device: &DeviceInfo) -> Executor {
+        Executor::new(Some(device), TIMER_CUDA_GRAPH)
     }
 
     fn h200() -> DeviceInfo {
@@ -183,17 +223,18 @@ mod tests {
     fn a_device_is_held_against_its_clocks_by_element_type() {
         let attention = Work { flops: 137_438_953_472, bytes: 134_217_728, ..Work::default() };
         let ns_at = |tflops: f64| attention.flops as f64 / tflops / 1e3;
-        let (least_ns, why) = call_ns_min(&attention, "f16", Some(&h200())).unwrap();
+        let (least_ns, why) = call_ns_min(&attention, "f16", &by_device(&h200())).unwrap();
         assert!(ns_at(1_413.3) < least_ns && least_ns < ns_at(1_071.0), "{least_ns}");
         assert!(why.contains("operations in f16 on NVIDIA H200, at 1071 TFLOP/s"), "{why}");
-        let (least_ns, _) = call_ns_min(&attention, "e4m3", Some(&h200())).unwrap();
+        let (least_ns, _) = call_ns_min(&attention, "e4m3", &by_device(&h200())).unwrap();
         assert!(least_ns < ns_at(1_413.3), "twice as fast in eight bits: {least_ns}");
     }
 
     #[test]
     fn what_the_cache_holds_may_be_faster_than_memory_and_not_than_the_cache() {
         let copy = |bytes: u64| Work { bytes, ..Work::default() };
-        let gb_per_s = |bytes: u64| bytes as f64 / call_ns_min(&copy(bytes), "f16", Some(&h200())).unwrap().0;
+        let gb_per_s =
+            |bytes: u64| bytes as f64 / call_ns_min(&copy(bytes), "f16", &by_device(&h200())).unwrap().0;
         // 7.6 TB/s were measured there.
         assert!((30e3..40e3).contains(&gb_per_s(32 << 20)), "{}", gb_per_s(32 << 20));
         assert!((4.8e3..5.8e3).contains(&gb_per_s(4 << 30)), "{}", gb_per_s(4 << 30));
@@ -202,11 +243,28 @@ mod tests {
     #[test]
     fn times_near_the_peak_are_marked_and_others_not() {
         let work = Work { flops: 1_000_000_000, ..Work::default() };
-        let near = |tflops: f64| near_peak(&work, "f16", Some(&h200()), work.flops as f64 / tflops / 1e3);
+        let near =
+            |tflops: f64| near_peak(&work, "f16", &by_device(&h200()), work.flops as f64 / tflops / 1e3);
         assert_eq!(near(800.0), None);
         assert!(near(1_000.0).is_some_and(|share| (0.93..0.94).contains(&share)));
-        assert_eq!(near_peak(&Work::default(), "f16", Some(&h200()), 100.0), None);
+        assert_eq!(near_peak(&Work::default(), "f16", &by_device(&h200()), 100.0), None);
         let unknown = DeviceInfo { name: "unheard of".to_owned(), ..DeviceInfo::default() };
-        assert_eq!(near_peak(&work, "f16", Some(&unknown), 1.0), None);
+        assert_eq!(near_peak(&work, "f16", &by_device(&unknown), 1.0), None);
+    }
+
+    #[test]
+    fn a_workload_that_the_host_times_beside_a_device_is_held_against_the_quicker_of_both() {
+        // Double precision is slow on small devices, and CPUs need not be.
+        let small = DeviceInfo { compute_capability: "7.5".to_owned(), multiprocessors: Some(1), ..h200() };
+        let work = Work { flops: 1_000_000_000, ..Work::default() };
+        let least_ns = |executor: &Executor| call_ns_min(&work, "f64", executor).unwrap().0;
+        let by_cpus = least_ns(&Executor::Cpus);
+        assert!(least_ns(&by_device(&small)) > by_cpus);
+        assert_eq!(least_ns(&Executor::new(Some(&small), TIMER_HOST)), by_cpus);
+        let large = DeviceInfo { multiprocessors: Some(1 << 20), ..h200() };
+        assert_eq!(least_ns(&Executor::new(Some(&large), TIMER_HOST)), least_ns(&by_device(&large)));
+        let unknown = DeviceInfo { name: "unheard of".to_owned(), ..DeviceInfo::default() };
+        assert_eq!(call_ns_min(&work, "f64", &Executor::new(Some(&unknown), TIMER_HOST)), None);
+        assert_eq!(near_peak(&work, "f64", &Executor::new(Some(&unknown), TIMER_HOST), 1.0), None);
     }
 }

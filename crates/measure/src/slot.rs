@@ -1,5 +1,6 @@
 //! Starts a worker when it is first needed, and again after it has died.
 
+use crate::physics::Executor;
 use crate::worker::{Builtin, Child, Commands, Copies, Place, Worker, WorkerError};
 use holdpoint_model::protocol::{WorkerInfo, WorkloadInfo};
 use holdpoint_model::suite::{TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH, WORKER_BUILTIN, WORKER_COMMAND};
@@ -74,6 +75,18 @@ impl<'a> Slot<'a> {
         let this = std::env::current_exe().unwrap_or_default();
         let program = self.suite.workers.get(self.name).and_then(|worker| worker.command.first());
         program.is_none_or(|program| Path::new(program) == this)
+    }
+
+    /// What may do the workload's work.
+    pub(crate) fn executor(&self, spec: &WorkloadSpec) -> Executor {
+        let device = self.info().and_then(|info| info.device.as_ref());
+        Executor::new(device, self.timer(spec).as_deref().unwrap_or_else(|| spec.timer()))
+    }
+
+    /// Whether the worker says that the workload keeps answers: what is measured is then that.
+    pub(crate) fn remembers(&self, spec: &WorkloadSpec) -> bool {
+        let listed = self.started.as_ref().map(|started| started.listed.as_slice()).unwrap_or_default();
+        listed.iter().any(|info| info.name == spec.name && info.remembers)
     }
 
     /// Starts the worker's process, if there is none, without waiting for it to be ready: several can then load at the same time.

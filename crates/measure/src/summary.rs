@@ -1,7 +1,6 @@
 //! Statistics of the samples, which are kept beside them.
 
-use crate::physics;
-use holdpoint_model::protocol::DeviceInfo;
+use crate::physics::{self, Executor};
 use holdpoint_model::report::{Answer, KernelInfo, Measured, PowerLimited, Stopped, Warmup};
 use holdpoint_model::suite::Work;
 use holdpoint_model::{Round, Samples};
@@ -17,7 +16,7 @@ pub(crate) struct Facts {
     pub kernel: Option<KernelInfo>,
     pub distrust: Option<String>,
     pub dtype: String,
-    pub device: Option<DeviceInfo>,
+    pub executor: Executor,
 }
 
 /// `None` if there are no samples.
@@ -45,7 +44,7 @@ pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
         near_peak: facts
             .work
             .as_ref()
-            .and_then(|work| physics::near_peak(work, &facts.dtype, facts.device.as_ref(), p50_ms * 1e6)),
+            .and_then(|work| physics::near_peak(work, &facts.dtype, &facts.executor, p50_ms * 1e6)),
         throughput: facts.work.map(|work| throughput(&work, p50_ms)).unwrap_or_default(),
         peak_memory_mb: peak_mb(samples.rounds.iter().map(|round| round.peak_rss_bytes)),
         // A clock too coarse for the call reports 0, which is no time.

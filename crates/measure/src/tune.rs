@@ -1,6 +1,6 @@
 //! Tunes the kernels of a suite's `cuda` workloads. The choice itself is made by `holdpoint_ops::cuda::tune`.
 
-use crate::physics;
+use crate::physics::{self, Executor};
 use crate::worker::cuda::choose_timing;
 use crate::worker::{WorkerError, op_request};
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
@@ -87,7 +87,7 @@ impl<'a> Tuner<'a> {
 
 /// Why a call cannot take so long.
 fn why_impossible(work: &Work, dtype: &str, device: &DeviceInfo, call_ns: f64) -> Option<String> {
-    let (least_ns, why) = physics::call_ns_min(work, dtype, Some(device))?;
+    let (least_ns, why) = physics::call_ns_min(work, dtype, &Executor::Device(Box::new(device.clone())))?;
     (call_ns < least_ns).then(|| {
         format!("a call of {call_ns:.0} ns cannot be: {why} takes at least {least_ns:.0} ns; empty the kernel cache")
     })

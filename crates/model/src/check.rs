@@ -40,6 +40,9 @@ pub struct KernelCheck {
     /// Whether it could not be measured as it should: it failed, or its times cannot be.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub broken: bool,
+    /// Whether its oracle skipped a case, so that its answers were not checked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
 }
 
 /// The keys of [`config`] that are not an op's own parameters.
@@ -135,6 +138,27 @@ impl Performance {
             cv: measured.cv,
             near_peak: measured.near_peak,
             n_samples: measured.samples.rounds.iter().map(|round| round.elapsed_ns.len() as u64).sum(),
+        }
+    }
+}
+
+impl Performance {
+    /// Of the calls whose answers were checked, where the timed ones are quicker; their operations are the same.
+    pub fn of_checked_calls(measured: &Measured, call_ms: f64) -> Self {
+        let timed = Self::new(measured);
+        let rate = |rate: Option<f64>| rate.map(|rate| rate * timed.median_ms / call_ms);
+        Self {
+            mean_time_ms: call_ms,
+            median_ms: call_ms,
+            p95_ms: call_ms,
+            p99_ms: call_ms,
+            throughput_gflops: rate(timed.throughput_gflops),
+            bandwidth_gb_s: rate(timed.bandwidth_gb_s),
+            std_dev_ms: 0.0,
+            ci_95_ms: None,
+            cv: None,
+            near_peak: None,
+            n_samples: 1,
         }
     }
 }

@@ -314,6 +314,9 @@ pub struct FuzzedKernel {
     /// Cases beside these that the worker has no kernel for.
     #[serde(default)]
     pub refused_count: u64,
+    /// Those of them that the worker answered, and its oracle did not: nobody knows whether these answers are right.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unanswered_count: u64,
     /// The worst errors among the right ones.
     pub errors: Errors,
     /// The smallest and the largest of each size that was run, in the order of the shape.
@@ -333,10 +336,19 @@ pub struct FuzzedKernel {
     pub failures: Vec<FuzzFailure>,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl FuzzedKernel {
     /// Whether a case showed that the kernel is wrong, and not only that its oracle is.
     pub fn is_wrong(&self) -> bool {
         self.failures.iter().any(|failure| failure.finding.kind != FindingKind::OracleFailed)
+    }
+
+    /// Whether its oracle skipped every case, so that nothing was checked.
+    pub fn is_unchecked(&self) -> bool {
+        self.cases_count == 0 && self.unanswered_count > 0
     }
 
     pub fn name(&self) -> &str {

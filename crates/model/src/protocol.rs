@@ -189,6 +189,9 @@ pub struct WorkloadInfo {
     /// Its timer, if it is not the worker's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<String>,
+    /// Whether its calls may be quick because of earlier ones on the same inputs: a cache is what is measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remembers: bool,
 }
 
 /// Times of one `run` request.

@@ -139,3 +139,41 @@ fn a_worker_that_is_right_when_it_is_checked_and_idle_when_it_is_timed_is_broken
     here.run(&check).ends(0).prints(&["yes", "ok: 1 of 1 kernel right"]);
     assert!(here.json("check.json")["correctness"]["call_ms"].as_f64().is_some_and(|ms| ms > 0.0));
 }
+
+/// A quarter of the rows.
+#[test]
+fn of_a_worker_that_does_part_of_the_work_when_it_is_timed_the_checked_calls_are_shown() {
+    let partly = IDLE.replace("WORK", "matmul.product([6, 24, 24], {}, values[:144], values)");
+    let Some(here) = crate::fuzz::declared(&partly) else { return };
+    here.write("planted.toml", &here.read("planted.toml").replace("[8, 12, 16]", "[24, 24, 24]"));
+    let ran = here.run(&["check", "--suite", "planted.toml", "--output", "check.json"]);
+    ran.ends(0).prints(&["not shown", "the worker's own times"]);
+    let checked = here.json("check.json");
+    assert_eq!(checked["performance"]["median_ms"], checked["correctness"]["call_ms"], "{checked:#}");
+}
+
+#[test]
+fn an_oracle_without_an_answer_makes_no_kernel_right() {
+    let honest = IDLE.replace("WORK", "matmul.product([24, 24, 24], {}, values, values)");
+    let Some(here) = crate::fuzz::declared(&honest) else { return };
+    let skips = "kernel_worker.evaluate = lambda request: {'type': 'skipped', 'workload': 'matmul', 'reason': 'not today'}";
+    here.write(
+        "exact.py",
+        &format!(
+            "{}{skips}\nkernel_worker.main()\n",
+            here.read("mine.py").replace("kernel_worker.main()", "")
+        ),
+    );
+    let suite = here.read("planted.toml").replace("[8, 12, 16]", "[24, 24, 24]");
+    let exact = suite.lines().find(|line| line.ends_with("\"exact\"]")).unwrap();
+    let suite = suite.replace(exact, "command = [\"python3\", \"exact.py\"]");
+    let copy = "[[workload]]\nname = \"copied\"\nop = \"copy\"\nshape = [70]\n";
+    here.write("planted.toml", &format!("{suite}\n{copy}"));
+    here.run(&["check", "--suite", "planted.toml"]).ends(2).prints(&[
+        "the oracle has no answer: not today",
+        "the oracle of 1 of 2 kernels had no answer; 1 checked and right",
+    ]);
+    here.run(&["fuzz", "--suite", "planted.toml", "--cases", "3"])
+        .ends(2)
+        .prints(&["not today", "the oracles skipped every case of 1 of 2 kernels; 4 cases were checked"]);
+}

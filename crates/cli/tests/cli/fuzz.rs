@@ -369,3 +369,36 @@ fn an_oracle_that_fails_breaks_the_run_and_its_case_is_named() {
     here.run(&["fuzz", "--suite", "planted.toml"])
         .refuses(64, &["ops.matmul", "oracle \"nobody\" is not declared"]);
 }
+
+/// A candidate with a process outside of its group and its job.
+const WATCHER: &str = r#"
+import os, subprocess
+away = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True, env={})
+with open("pids", "w") as file:
+    file.write(f"{os.getpid()} {away.pid}")
+"#;
+/// An oracle that fails while a thread of these may run.
+const WATCHED: &str = r#"
+import os
+def evaluate(request, compute=kernel_worker.evaluate):
+    for pid in open("pids").read().split():
+        for task in os.listdir(f"/proc/{pid}/task"):
+            state = open(f"/proc/{pid}/task/{task}/stat").read().rpartition(")")[2].split()[0]
+            if state != "T":
+                raise SystemExit(f"process {pid} could write here, it is in state {state}")
+    return compute(request)
+kernel_worker.evaluate = evaluate
+kernel_worker.KERNELS["matmul"] = matmul.exact
+"#;
+
+#[test]
+fn the_candidate_stands_still_while_the_oracle_works() {
+    let Some(here) = declared(WATCHER) else { return };
+    let oracle = here.read("mine.py").replace(WATCHER, WATCHED);
+    here.write("exact.py", &oracle);
+    let suite = here.read("planted.toml");
+    let exact = suite.lines().find(|line| line.ends_with("\"exact\"]")).unwrap();
+    here.write("planted.toml", &suite.replace(exact, "command = [\"python3\", \"exact.py\"]"));
+    let (ran, report) = fuzz(&here, &["--cases", "5"]);
+    assert_eq!((ran.code, &report["kernels"][0]["passed_count"]), (0, &6.into()), "{ran:#?}");
+}

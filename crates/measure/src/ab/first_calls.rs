@@ -10,6 +10,11 @@ const FACTOR: f64 = 8.0;
 const COLD_NS: f64 = 20_000.0;
 /// Compared with the other side's factor: data that prepare something at the first call do so on both sides.
 const OTHER_FACTOR: f64 = 4.0;
+/// A side that is this many times as fast must be faster on new inputs too, by this share of what it gains on known ones.
+const GAIN_MIN: f64 = 1.5;
+const GAIN_SHARE: f64 = 0.5;
+/// Less than this may be lost in a first call.
+const LOST_NS: f64 = 5_000.0;
 
 /// The quickest calls of one side so far, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,13 +35,18 @@ impl FirstCalls {
         self.count += 1;
     }
 
+    /// Calls of a side that says nothing of first calls are taken to cost the same on all inputs.
     fn factor(&self) -> f64 {
-        self.first_ns / self.timed_ns.max(1.0)
+        if self.count == 0 { 1.0 } else { self.first_ns / self.timed_ns.max(1.0) }
+    }
+
+    fn is_known(&self) -> bool {
+        self.count >= COUNT_MIN
     }
 
     /// Why this side's timed calls are not the work, if those of the other side are.
     pub(super) fn accuse(&self, other: &Self) -> Option<String> {
-        let is_known = self.count.min(other.count) >= COUNT_MIN;
+        let is_known = self.is_known() && (other.is_known() || other.count == 0);
         let is_remembered = self.factor() >= FACTOR && self.first_ns - self.timed_ns >= COLD_NS;
         (is_known && is_remembered && self.factor() >= OTHER_FACTOR * other.factor()).then(|| {
             format!(
@@ -47,6 +57,27 @@ impl FirstCalls {
             )
         })
     }
+}
+
+/// Why a difference between base and head may be one of kept answers: a sentence for a reader, not a verdict.
+pub(super) fn doubt(sides: &[FirstCalls; 2]) -> Option<String> {
+    let names = ["base", "head"];
+    [[0, 1], [1, 0]].into_iter().find_map(|[quick, slow]| {
+        let (name, other) = (names[quick], names[slow]);
+        let [quick, slow] = [&sides[quick], &sides[slow]];
+        if slow.is_known() && quick.count == 0 {
+            return Some(format!("only {other} tells how long calls on new inputs take, so whether {name} keeps answers is not known"));
+        }
+        let [gain, first_gain] = [slow.timed_ns / quick.timed_ns.max(1.0), slow.first_ns / quick.first_ns.max(1.0)];
+        let must_gain_ns = GAIN_SHARE * (slow.timed_ns - quick.timed_ns) - LOST_NS;
+        let is_doubtful = gain >= GAIN_MIN && slow.first_ns - quick.first_ns < must_gain_ns;
+        (quick.is_known() && slow.is_known() && is_doubtful).then(|| {
+            format!(
+                "check this: {name} is {gain:.1} times as fast on inputs that it has seen, and {first_gain:.1} times on new ones; \
+                 does it keep answers?"
+            )
+        })
+    })
 }
 
 #[cfg(test)]
@@ -84,9 +115,33 @@ mod tests {
     }
 
     #[test]
-    fn without_first_calls_nothing_is_known() {
+    fn a_side_that_says_nothing_is_not_accused_and_does_not_protect_the_other() {
         let mut none = FirstCalls::default();
         none.add(&RunResult { elapsed_ns: vec![5], calls_per_sample: 1, ..RunResult::default() });
         assert_eq!(none.accuse(&seen(&[1; 8], 1)), None);
+        let (honest, kept) = (seen(&[210_000; 8], 200_000), seen(&[230_000; 8], 100));
+        assert!(kept.accuse(&none).is_some());
+        assert_eq!(honest.accuse(&none), None);
+        assert_eq!(kept.accuse(&seen(&[210_000; 7], 200_000)), None, "it has not said enough yet");
+        assert!(doubt(&[honest, none]).is_some_and(|doubt| doubt.contains("only base tells")));
+        assert_eq!(doubt(&[none, none]), None);
+    }
+
+    #[test]
+    fn a_gain_on_known_inputs_alone_is_doubted() {
+        let base = seen(&[105_000; 8], 100_000);
+        // An eighth of the work at each call, and the rest of it for new inputs.
+        let kept = doubt(&[base, seen(&[112_000; 8], 13_000)]).unwrap();
+        assert!(
+            kept.contains("head is 7.7 times as fast on inputs that it has seen, and 0.9 times on new"),
+            "{kept}"
+        );
+        // A device's cached answer behind a fingerprint of the inputs.
+        assert!(doubt(&[seen(&[60_000; 8], 57_000), seen(&[80_000; 8], 23_000)]).is_some());
+        for honest in [seen(&[25_000; 8], 20_000), seen(&[60_000; 8], 20_000), seen(&[120_000; 8], 80_000)] {
+            assert_eq!(doubt(&[base, honest]), None, "{honest:?}");
+            assert_eq!(doubt(&[honest, base]), None, "{honest:?}");
+        }
+        assert_eq!(doubt(&[seen(&[5_000; 8], 4_000), seen(&[6_000; 8], 1_000)]), None, "too short to tell");
     }
 }

@@ -1,14 +1,13 @@
 //! One workload of a comparison, from unit to unit.
 
 use super::Decide;
-use super::first_calls::FirstCalls;
+use super::first_calls::{self, FirstCalls};
 use super::pair::{Pair, Stop};
 use crate::ask::Seeds;
 use crate::audit::{Audit, Contest};
 use crate::harness::{has_one_sample, share_a_process};
-use crate::physics;
+use crate::physics::{self, Executor};
 use holdpoint_model::ab::{Clock, Ended, QUANTILE, SameBuild, SideFailure, SideKernels};
-use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::suite::{WORKER_COMMAND, Work};
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, UnitCost, UnitPlan, WorkloadSpec};
 use std::time::Instant;
@@ -48,8 +47,10 @@ pub(super) struct Lane<'a> {
     pub audits: [Audit; 2],
     /// Of both.
     pub contest: Contest,
-    /// Work of a call and the device that it is done on, base's and head's.
-    pub work: [Option<(Work, Option<DeviceInfo>)>; 2],
+    /// Work of a call and what may do it, base's and head's.
+    pub work: [Option<(Work, Executor)>; 2],
+    /// Whether their calls keep answers, as their workers say.
+    pub remembers: [bool; 2],
     /// Base's and head's, of all units so far.
     pub first_calls: [FirstCalls; 2],
     /// Time spent in this unit.
@@ -88,6 +89,7 @@ impl<'a> Lane<'a> {
             audits: [Audit::default(), Audit::default()],
             contest: Contest::default(),
             work: Default::default(),
+            remembers: [false; 2],
             first_calls: Default::default(),
             spent_s: 0.0,
             rounds_taken: Vec::new(),
@@ -223,7 +225,7 @@ impl<'a> Lane<'a> {
         stopped: bool,
     ) {
         let units_max = report.plan.units_max as usize;
-        for note in self.notes_on_peaks().into_iter().flatten() {
+        for note in self.notes() {
             if !report.notes.contains(&note) {
                 report.notes.push(note);
             }
@@ -279,15 +281,44 @@ impl<'a> Lane<'a> {
         }
     }
 
+    /// The side that keeps answers from call to call, by its own word, if the other does not.
+    pub(super) fn remembers_alone(&self) -> Option<&'static str> {
+        match self.remembers {
+            [true, false] => Some("base"),
+            [false, true] => Some("head"),
+            _ => None,
+        }
+    }
+
+    /// What a reader should know of what both sides did in this unit, and in those before.
+    fn notes(&self) -> Vec<String> {
+        let name = &self.specs[1].name;
+        let mut notes: Vec<String> = self.notes_on_peaks().into_iter().flatten().collect();
+        if let [Some((base, _)), Some((head, _))] = &self.work
+            && (base.flops, base.bytes) != (head.flops, head.bytes)
+        {
+            let count = |work: &Work| format!("{} operations and {} bytes", work.flops, work.bytes);
+            let (base, head) = (count(base), count(head));
+            notes.push(format!(
+                "{name}: not the same work, as the sides count it: base {base}, head {head} a call"
+            ));
+        }
+        if self.remembers == [true; 2] {
+            notes.push(format!("{name}: it remembers answers, so a cache is what is measured"));
+        }
+        notes.extend(first_calls::doubt(&self.first_calls).map(|doubt| format!("{name}: {doubt}")));
+        notes
+    }
+
     /// A note on each side whose calls are nearer to what the machine can do than right kernels are.
     fn notes_on_peaks(&self) -> [Option<String>; 2] {
         let times = [|round: &PairRound| round.base_ns.clone(), |round: &PairRound| round.head_ns.clone()];
         std::array::from_fn(|side| {
-            let (work, device) = self.work[side].as_ref()?;
+            let (work, executor) = self.work[side].as_ref()?;
             let quickest_ns = self.rounds_taken.iter().flat_map(times[side]).min()? as f64;
             let spec = self.specs[side];
             let call_ns = quickest_ns / self.calls_per_sample.max(1) as f64;
-            physics::near_peak(work, &spec.dtype, device.as_ref(), call_ns)?;
+            physics::near_peak(work, &spec.dtype, executor, call_ns)?;
             let name = ["base", "head"][side];
             Some(format!(
                 "{}: {name} is near what the machine can do at most: is its work counted right, and does every call do it?",

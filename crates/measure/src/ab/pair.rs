@@ -142,11 +142,11 @@ impl<'a> Pair<'a> {
                 Prepared::Ready(known) => {
                     if !lane.audits[side].had_close_look {
                         let work = spec.work.as_ref().or(known.work.as_ref());
-                        lane.audits[side] = Audit::new(work, &spec.dtype, slot.info());
+                        lane.audits[side] = Audit::new(work, &spec.dtype, &slot.executor(spec));
                     }
-                    let device = slot.info().and_then(|info| info.device.clone());
                     let work = spec.work.clone().or(known.work);
-                    lane.work[side] = work.map(|work| (work, device));
+                    lane.work[side] = work.map(|work| (work, slot.executor(spec)));
+                    lane.remembers[side] = slot.remembers(spec);
                     kernels[side] = known.kernel;
                 }
                 Prepared::Skipped(reason) => {
@@ -157,6 +157,11 @@ impl<'a> Pair<'a> {
         }
         self.check_timers(lane)?;
         lane.spending.add_fixed(start.elapsed().as_secs_f64());
+        if let Some(side) = lane.remembers_alone() {
+            return Err(Stop::Skipped(format!(
+                "not the same work: only {side} remembers answers, by its worker"
+            )));
+        }
         if let [Some(base), Some(head)] = kernels {
             lane.kernels = Some(SideKernels { base, head });
         }

@@ -17,11 +17,11 @@ pub(crate) use self::contest::{Contest, Turn};
 pub(crate) use self::steady::Lack;
 use self::steady::{Missed, Steady};
 use self::untimed::Untimed;
-use crate::physics;
+use crate::physics::{self, Executor};
 use crate::schedstat::{Observation, WorkerTime};
 use crate::worker::WorkerError;
 use holdpoint_model::FailureCause;
-use holdpoint_model::protocol::{RunResult, WorkerInfo};
+use holdpoint_model::protocol::RunResult;
 use holdpoint_model::suite::Work;
 
 /// This many of the last requests must contradict the worker.
@@ -96,9 +96,8 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    pub(crate) fn new(work: Option<&Work>, dtype: &str, info: Option<&WorkerInfo>) -> Self {
-        let device = info.and_then(|info| info.device.as_ref());
-        let call_ns_min = work.and_then(|work| physics::call_ns_min(work, dtype, device));
+    pub(crate) fn new(work: Option<&Work>, dtype: &str, executor: &Executor) -> Self {
+        let call_ns_min = work.and_then(|work| physics::call_ns_min(work, dtype, executor));
         Self { call_ns_min, ..Self::default() }
     }
 

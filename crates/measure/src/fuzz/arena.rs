@@ -50,7 +50,8 @@ pub(super) struct Tensors {
 impl Tensors {
     pub(super) fn new(dir: &Path, name: &str) -> std::io::Result<Self> {
         let path = dir.join(name);
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+        // A file that is there already could be open elsewhere.
+        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
         Ok(Self { file, path: path.display().to_string() })
     }
 

@@ -3,7 +3,7 @@
 use super::arena::{GAP_BYTES, POISON, Tensors};
 use super::call::{Layout, byte_range, find_unwritten};
 use crate::slot::Slot;
-use crate::worker::{Computed, WorkerError};
+use crate::worker::{Computed, Worker, WorkerError};
 use holdpoint_model::fuzz::{CallPlaces, Evaluation, TensorPlace};
 use holdpoint_model::suite::OpSpec;
 use holdpoint_model::{FailureCause, Suite};
@@ -27,7 +27,9 @@ pub(super) fn case(op: &OpSpec, shape: &[usize], dtype: Dtype) -> Result<Case, S
 pub(super) struct Oracle<'a> {
     suite: &'a Suite,
     slots: BTreeMap<&'a str, Slot<'a>>,
-    /// Out of the candidate's sight: not the folder of its tensors.
+    /// Calls that it had no answer for.
+    pub(super) skipped_count: u64,
+    /// Not the folder of the candidate's tensors, whose path it knows.
     dir: PathBuf,
 }
 
@@ -42,7 +44,7 @@ pub(super) enum NoAnswer {
 
 impl<'a> Oracle<'a> {
     pub(super) fn new(suite: &'a Suite, dir: &Path) -> Self {
-        Self { suite, slots: BTreeMap::new(), dir: dir.to_owned() }
+        Self { suite, slots: BTreeMap::new(), skipped_count: 0, dir: dir.to_owned() }
     }
 
     /// Computes the right outputs of a call, unless they are known. Only called when the candidate has answered.
@@ -50,6 +52,7 @@ impl<'a> Oracle<'a> {
         &mut self,
         request: &Evaluation,
         oracle: &str,
+        candidate: &dyn Worker,
         case: &mut Case,
     ) -> Result<(), NoAnswer> {
         if case.has_answer() {
@@ -75,13 +78,15 @@ impl<'a> Oracle<'a> {
             ..request.clone()
         };
         let given = bytes.clone();
-        let computed = ask_in_private(&self.dir, slot, &mut request, &mut bytes).map_err(|error| {
-            if error.fatal {
-                slot.forget();
-            }
-            NoAnswer::Failed(format!("{oracle}: {}: {}", error.cause.as_str(), error.detail))
-        })?;
+        let computed =
+            ask_in_private(&self.dir, slot, candidate, &mut request, &mut bytes).map_err(|error| {
+                if error.fatal {
+                    slot.forget();
+                }
+                NoAnswer::Failed(format!("{oracle}: {}: {}", error.cause.as_str(), error.detail))
+            })?;
         if let Computed::Skipped(reason) = computed {
+            self.skipped_count += 1;
             return Err(NoAnswer::Skipped(reason));
         }
         let outputs_from = outputs.first().map_or(bytes.len(), |place| place.byte_offset as usize);
@@ -100,16 +105,18 @@ impl<'a> Oracle<'a> {
     }
 }
 
-/// Asks through a file that has a name only as long as the oracle works, so that no candidate can open it.
+/// Asks through a file that has a name only as long as the oracle works. The candidate stands still meanwhile: it runs as the same user,
+/// and could open the file.
 fn ask_in_private(
     dir: &Path,
     slot: &mut Slot<'_>,
+    candidate: &dyn Worker,
     request: &mut Evaluation,
     bytes: &mut [u8],
 ) -> Result<Computed, WorkerError> {
-    let mut tensors = Tensors::new(dir, "oracle").map_err(|error| {
-        WorkerError::new(FailureCause::WorkerError, format!("the tensors' file: {error}"))
-    })?;
+    let failed = |what: &str, error| WorkerError::new(FailureCause::WorkerError, format!("{what}: {error}"));
+    let _paused = candidate.pause().map_err(|error| failed("the candidate could disturb it", error))?;
+    let mut tensors = Tensors::new(dir, "oracle").map_err(|error| failed("the tensors' file", error))?;
     let answered = slot.worker().and_then(|worker| tensors.exchange(worker, request, bytes));
     tensors.remove();
     answered.map(|(computed, _)| computed)

@@ -100,7 +100,7 @@ impl Exchange {
         }
         for call in &mut self.calls {
             let Some(oracle) = &call.oracle else { continue };
-            match arena.oracle.answer(&self.request, oracle, &mut call.case) {
+            match arena.oracle.answer(&self.request, oracle, worker, &mut call.case) {
                 Ok(()) => {}
                 Err(NoAnswer::Skipped(reason)) => {
                     return Ok(own::skipped(format!("the oracle has no answer: {reason}")));

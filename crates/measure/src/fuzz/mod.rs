@@ -97,6 +97,11 @@ impl<'a> Fuzzer<'a> {
         evaluated.finding.map_or(Ok(call_ns), Err)
     }
 
+    /// Calls so far whose worker answered, and whose oracle did not.
+    pub fn unanswered_count(&self) -> u64 {
+        self.arena.as_ref().map_or(0, |arena| arena.oracle.skipped_count)
+    }
+
     fn check_times(&mut self, case: &FuzzCase) -> Evaluated {
         self.with_worker(|worker, arena| match arena {
             Some(arena) => times::check_times(arena, worker, case),
@@ -137,11 +142,12 @@ impl<'a> Fuzzer<'a> {
                 fuzzed.skipped = Some(format!("{what} with this worker"));
                 break;
             };
-            let start = Instant::now();
+            let (start, unanswered_before) = (Instant::now(), self.unanswered_count());
             let evaluated = self.evaluate(&case);
             case_times.push(start.elapsed().as_secs_f64());
             if let Some(reason) = evaluated.skipped {
                 fuzzed.refused_count += 1;
+                fuzzed.unanswered_count += self.unanswered_count() - unanswered_before;
                 // It says nothing about the kernel that the device has not the memory for tensors of this size.
                 if self.target == Target::Cuda && size::is_huge(&case) {
                     continue;
@@ -259,6 +265,7 @@ fn no_cases(kernel: &Kernel<'_>) -> FuzzedKernel {
         cases_count: 0,
         passed_count: 0,
         refused_count: 0,
+        unanswered_count: 0,
         errors: Errors::default(),
         sizes: Vec::new(),
         skipped: None,

@@ -122,7 +122,12 @@ fn asking<'a>(
     worker: &'a mut dyn Worker,
 ) -> impl FnMut(&mut Exchange) -> Result<Times, End> + 'a {
     move |exchange: &mut Exchange| {
+        let skipped_before = arena.oracle.skipped_count;
         let evaluated = exchange.run(arena, worker)?;
+        if arena.oracle.skipped_count > skipped_before {
+            // Not the worker's doing, and without an answer its times are not checked.
+            return Err(Evaluated::default().into());
+        }
         if let Some(finding) = evaluated.finding {
             if finding.kind.is_about_time() || finding.kind == FindingKind::OracleFailed {
                 return Err(Evaluated::wrong(finding.kind, finding.detail).into());

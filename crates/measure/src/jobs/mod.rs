@@ -3,10 +3,12 @@
 //! A process may leave its group and its session. Holdpoint adopts what such a process leaves behind (as a child
 //! subreaper) and kills it: [`sweep`]. If holdpoint itself is killed, its [`watchdog`] does.
 
+mod pause;
 mod proc;
 mod stray;
 pub mod watchdog;
 
+pub use pause::Paused;
 pub use stray::sweep;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -33,6 +33,16 @@ fn read(number: i32) -> Option<Process> {
 }
 
 impl Process {
+    /// Whether none of its threads runs any more, or will before it is continued.
+    pub(super) fn is_still(&self) -> bool {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid.as_raw_nonzero()));
+        tasks.into_iter().flatten().flatten().all(|task| {
+            let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
+            matches!(state, None | Some("T" | "t" | "Z" | "X"))
+        })
+    }
+
     /// The tag of its job; `None` if it has none or hides it.
     pub(super) fn tag(&self) -> Option<String> {
         let path = format!("/proc/{}/environ", self.pid.as_raw_nonzero());

@@ -59,6 +59,27 @@ fn is_stray(process: &Process, own: &Process, alive: &HashMap<Pid, u32>) -> bool
     }
 }
 
+/// Takes the processes of a living job: it and its group, those with its tag, and those that we adopted and that hide their origin.
+pub(super) fn take_suspects(job: Pid, all: &mut Vec<Process>) -> Vec<Process> {
+    let alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (number, own) = (alive.get(&job), proc::own());
+    let is_suspect = |process: &Process| {
+        let is_adopted = own.as_ref().is_some_and(|own| {
+            process.parent == Some(own.pid)
+                && process.group != own.group
+                && !alive.contains_key(&process.pid)
+                && watchdog::pid() != Some(process.pid)
+        });
+        process.pid == job
+            || process.group == job.as_raw_nonzero().get()
+            || match job_number(process) {
+                Some(other) => Some(&other) == number,
+                None => is_adopted,
+            }
+    };
+    all.extract_if(.., |process| is_suspect(process)).collect()
+}
+
 /// The number of the job that a process belongs to.
 fn job_number(process: &Process) -> Option<u32> {
     let tag = process.tag()?;

@@ -2,10 +2,10 @@
 
 use crate::ask::Seeds;
 use crate::audit::Audit;
+use crate::physics::Executor;
 use crate::summary::{Facts, summarise};
 use crate::worker::WorkerError;
 use holdpoint_model::limits::SAMPLES_PER_RUN_MAX;
-use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::report::{Answer, KernelInfo, Stopped, Warmup};
 use holdpoint_model::suite::{Identity, MeasurePlan, Work};
 use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Round, Samples, WorkloadSpec};
@@ -31,7 +31,7 @@ pub(super) struct Active<'a> {
     pub timer: Option<String>,
     pub work: Option<Work>,
     pub kernel: Option<KernelInfo>,
-    pub device: Option<DeviceInfo>,
+    pub executor: Executor,
     pub answer: Option<Answer>,
     /// Whether the answer in this process was checked before anything was timed.
     pub is_checked_first: bool,
@@ -60,7 +60,7 @@ impl<'a> Active<'a> {
             timer: None,
             work: spec.work.clone(),
             kernel: None,
-            device: None,
+            executor: Executor::default(),
             answer: None,
             is_checked_first: false,
             is_unchecked: false,
@@ -156,9 +156,9 @@ impl<'a> Active<'a> {
         let samples = Samples { calls_per_sample: self.calls_per_sample, rounds: self.rounds };
         let outcome = match self.end {
             Some(Ok(stopped)) => {
-                let Self { answer, warmup, work, kernel, device, .. } = self;
+                let Self { answer, warmup, work, kernel, executor, .. } = self;
                 let dtype = self.spec.dtype.clone();
-                let facts = Facts { answer, warmup, stopped, work, kernel, distrust, dtype, device };
+                let facts = Facts { answer, warmup, stopped, work, kernel, distrust, dtype, executor };
                 match summarise(samples, facts) {
                     Some(measured) => Outcome::Measured(Box::new(measured)),
                     None => failed(WorkerError::new(FailureCause::BadTime, "no samples were taken"), None),

@@ -188,8 +188,8 @@ impl<'a> Scheduler<'a, '_> {
             }
         }
         if active.process.is_none() {
-            active.device = slot.info().and_then(|info| info.device.clone());
-            active.audit = Audit::new(active.work.as_ref(), &spec.dtype, slot.info());
+            active.executor = slot.executor(spec);
+            active.audit = Audit::new(active.work.as_ref(), &spec.dtype, &active.executor);
         }
         active.process = slot.process();
         active.is_checked_first = false;

@@ -5,7 +5,7 @@
 
 use super::lines::{Line, Tail, read_line, to_line};
 use super::{Computed, Place, Prepared, Worker, WorkerError};
-use crate::jobs::Job;
+use crate::jobs::{Job, Paused};
 use crate::schedstat::ThreadWaits;
 use holdpoint_cuda::trace;
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
@@ -355,6 +355,10 @@ impl Worker for Child {
             Response::Skipped { reason, .. } => Ok(Computed::Skipped(clean_text(&reason))),
             other => self.reject(&other),
         }
+    }
+
+    fn pause(&self) -> io::Result<Paused> {
+        self.job.pause()
     }
 
     fn process_id(&self) -> Option<u32> {

@@ -26,6 +26,7 @@ pub(crate) use place::{ChangedCopy, CopiedFile, cpus_allowed, pin_first_thread};
 pub use place::{Copies, Place};
 pub use serve::serve;
 
+use crate::jobs::Paused;
 use crate::slot::Slot;
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::limits::clean_text;
@@ -108,6 +109,11 @@ pub trait Worker {
 
     fn release(&mut self, workload: &str) -> Result<(), WorkerError>;
 
+    /// Stops its processes, if it has some of its own, until the value is dropped.
+    fn pause(&self) -> std::io::Result<Paused> {
+        Ok(Paused::default())
+    }
+
     /// Its process, if it has one of its own.
     fn process_id(&self) -> Option<u32> {
         None
@@ -134,7 +140,7 @@ fn worker_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo 
 fn workload_info(spec: &WorkloadSpec) -> WorkloadInfo {
     let (name, op) = (spec.name.clone(), spec.op.clone());
     let timer = Some(spec.timer().to_owned()).filter(|_| spec.worker == WORKER_CUDA);
-    WorkloadInfo { name, op, shape: spec.shape.clone(), dtype: spec.dtype.clone(), timer }
+    WorkloadInfo { name, op, shape: spec.shape.clone(), dtype: spec.dtype.clone(), timer, remembers: false }
 }
 
 #[derive(Clone, Debug, PartialEq)]

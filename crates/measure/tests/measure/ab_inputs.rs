@@ -94,3 +94,36 @@ fn answers_kept_within_a_request_are_caught_if_only_one_side_keeps_them() {
         "data that prepare something do so on both sides"
     );
 }
+
+/// A worker whose workload keeps answers, as it says itself.
+const REMEMBERS: &str = "ok_list() { say \"{\\\"type\\\":\\\"workloads\\\",\\\"workloads\\\":[$(listed bad | sed 's/}/,\"remembers\":true}/'),$(listed other),$(listed good)]}\"; }";
+
+#[test]
+fn a_cache_is_compared_with_a_cache_only() {
+    let dir = tempfile::tempdir().unwrap();
+    for (base, head, side) in [("", REMEMBERS, "head"), (REMEMBERS, "", "base")] {
+        let report = compare(base, head, 2, dir.path());
+        let workload = &report.workloads["bad"];
+        assert_eq!(workload.ended, Ended::Skipped, "{workload:?}");
+        assert!(
+            workload.reason.contains(&format!("not the same work: only {side} remembers")),
+            "{workload:?}"
+        );
+        assert_eq!(report.workloads["other"].ended, Ended::Decided);
+    }
+    let report = compare(REMEMBERS, REMEMBERS, 2, dir.path());
+    assert_eq!(report.workloads["bad"].ended, Ended::Decided, "{:?}", report.workloads["bad"]);
+    assert_eq!(report.notes, ["bad: it remembers answers, so a cache is what is measured"]);
+}
+
+#[test]
+fn a_side_that_counts_other_work_is_pointed_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let works = |flops: u32| {
+        format!("bad_prepare() {{ ok_prepare | sed 's/\"work\":null/\"work\":{{\"flops\":{flops}}}/'; }}")
+    };
+    let report = compare(&works(200), &works(100), 2, dir.path());
+    assert_eq!(report.workloads["bad"].ended, Ended::Decided, "{:?}", report.workloads["bad"]);
+    let [note] = report.notes.as_slice() else { panic!("{:?}", report.notes) };
+    assert!(note.contains("not the same work, as the sides count it: base 200 operations"), "{note}");
+}

@@ -103,12 +103,18 @@ fn end(checks: &[KernelCheck], style: Style) -> String {
     let is_broken =
         |check: &&KernelCheck| check.broken || check.correctness.as_ref().is_some_and(|c| c.is_unknown());
     let broken = checks.iter().filter(is_broken).count();
+    let unanswered = checks.iter().filter(|check| check.unanswered).count();
     let (right, wrong) = (count(true), count(false));
     let kernels = plural(checks.len(), "kernel");
     match (right, wrong) {
         (_, 1..) => last_line(style, Ink::Bad, "wrong", &format!("{wrong} of {kernels}")),
         _ if broken > 0 => {
             last_line(style, Ink::Bad, "broken", &format!("{broken} of {kernels} could not be measured"))
+        }
+        _ if unanswered > 0 => {
+            let body =
+                format!("the oracle of {unanswered} of {kernels} had no answer; {right} checked and right");
+            last_line(style, Ink::Doubt, "skipped", &body)
         }
         (0, 0) => last_line(style, Ink::Doubt, "skipped", "no kernel could be run"),
         _ => last_line(style, Ink::Good, "ok", &format!("{right} of {kernels} right")),

@@ -149,6 +149,7 @@ fn end(report: &FuzzReport, style: Style) -> String {
     let ran = report.kernels.iter().filter(|kernel| kernel.cases_count > 0).count();
     let kernels = plural(ran, "kernel");
     let idle = report.kernels.len() - ran;
+    let unchecked = report.kernels.iter().filter(|kernel| kernel.is_unchecked()).count();
     let idle = if idle == 0 { String::new() } else { format!("; {idle} did not run") };
     match (wrong, cases) {
         (0, _) if unknown > 0 => last_line(
@@ -157,6 +158,14 @@ fn end(report: &FuzzReport, style: Style) -> String {
             "broken",
             &format!("the oracle of {unknown} of {kernels} failed{idle}"),
         ),
+        (0, _) if unchecked > 0 => {
+            let all = plural(report.kernels.len(), "kernel");
+            let checked = units::count(cases);
+            let body = format!(
+                "the oracles skipped every case of {unchecked} of {all}; {checked} cases were checked"
+            );
+            last_line(style, Ink::Doubt, "skipped", &body)
+        }
         (0, 0) => last_line(style, Ink::Doubt, "skipped", "no kernel could be run"),
         (0, _) => last_line(
             style,
