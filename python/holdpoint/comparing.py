@@ -161,8 +161,7 @@ def read_verdict(comparison: Mapping[str, Any], text: str, page: str) -> Verdict
 
 
 def make_worker(workload: Workload) -> Worker:
-    # holdpoint looks at the connector's waits, which are not those of the process that makes the calls.
-    return Worker(Registry({workload.name: workload}), count_waits=False)
+    return Worker(Registry({workload.name: workload}))
 
 
 def make_draw(inputs: tuple[object, ...] | Callable[[int], object] | None) -> Function | None:

@@ -338,7 +338,7 @@ class DeviceCalls:
 class WaitedCalls(HostCalls):
     """Calls by the host's clock, each with the wait for its results: the latency that a caller sees."""
 
-    def __init__(self, function: Function, *, count_waits: bool) -> None:
+    def __init__(self, function: Function, *, count_waits: bool = True) -> None:
         self.device = open_device()
         self.buffers = Arguments()
         super().__init__(self.wait_for(function), count_waits=count_waits)

@@ -139,16 +139,11 @@ class Prepared:
 
 
 class Worker:
-    """Answers requests, one by one. Subclasses add workloads of other kinds by overriding `start`.
+    """Answers requests, one by one. Subclasses add workloads of other kinds by overriding `start`."""
 
-    Without `count_waits`, waits for a CPU are not reported: holdpoint could not confirm them where it observes another
-    process than the one that makes the calls.
-    """
-
-    def __init__(self, registry: Registry, *, name: str = "python", count_waits: bool = True) -> None:
+    def __init__(self, registry: Registry, *, name: str = "python") -> None:
         self.registry = registry
         self.name = name
-        self.count_waits = count_waits
         self.prepared: dict[str, Prepared] = {}
         self.handlers: dict[str, Callable[[Message], Message]] = {
             "hello": self.hello,
@@ -165,9 +160,9 @@ class Worker:
         """Makes the workload's calls timeable, without arguments yet."""
         function = workload.bind(make_variant(workload.function, workload.variant))
         if workload.timer is None:
-            return HostCalls(function, count_waits=self.count_waits)
+            return HostCalls(function)
         if workload.timer == "host_monotonic":
-            return WaitedCalls(function, count_waits=self.count_waits)
+            return WaitedCalls(function)
         return DeviceCalls(function, as_graph=workload.timer == "cuda_graph", is_cold=workload.cache == "cold")
 
     def environment_lock(self) -> dict[str, str]:
@@ -187,6 +182,7 @@ class Worker:
             "version": __version__,
             "timer": "host_monotonic",
             "clock_resolution_ns": clock_resolution_ns(),
+            "process_id": os.getpid(),
             "environment_lock": self.environment_lock(),
         }
         timers = {workload.timer for workload in self.registry.workloads.values()} - {None}

@@ -249,7 +249,7 @@ def test_arguments_fit_if_only_the_values_of_arrays_differ() -> None:
 def test_the_host_clock_includes_the_wait(device: ScriptedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     waits = []
     monkeypatch.setattr(device, "synchronize", lambda: waits.append(1))
-    calls: Calls = WaitedCalls(lambda x: x + 1, count_waits=True)
+    calls: Calls = WaitedCalls(lambda x: x + 1)
     calls.load((numpy.ones(2),))
     waits.clear()
     samples = calls.take(2, 3)

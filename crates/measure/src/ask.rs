@@ -99,7 +99,7 @@ impl Requester<'_, '_> {
     /// The worker's process, unless it is one of our own on a device: `cuda` is also what others may call theirs.
     pub(crate) fn observed_process(&self) -> Option<u32> {
         let is_own_device = self.spec.worker == WORKER_CUDA && (self.slot.is_own() || self.slot.has_device());
-        self.slot.process_id().filter(|_| !is_own_device)
+        self.slot.caller_id().filter(|_| !is_own_device)
     }
 
     fn request(
@@ -117,7 +117,7 @@ impl Requester<'_, '_> {
         let mut result = worker.run(&request)?;
         let wall_ns = start.elapsed().as_nanos();
         let seen = observer.map(|observer| observer.end(worker.reader_wait_ns()));
-        let process_id = worker.process_id();
+        let process_id = worker.caller_id();
         match self.spec.bench {
             // The calls of a harness are its own, and its times scaled to those asked for: they are checked where it runs.
             Some(_) => check_turn(&result, &request)?,

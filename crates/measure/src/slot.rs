@@ -49,6 +49,11 @@ impl<'a> Slot<'a> {
         self.started.as_ref()?.worker.process_id()
     }
 
+    /// The process that makes the worker's calls, if it is not ours.
+    pub(crate) fn caller_id(&self) -> Option<u32> {
+        self.started.as_ref()?.worker.caller_id()
+    }
+
     pub(crate) fn info(&self) -> Option<&WorkerInfo> {
         self.started.as_ref().map(|started| &started.info)
     }

@@ -137,6 +137,9 @@ pub struct WorkerInfo {
     pub timer: String,
     /// Smallest step of that clock.
     pub clock_resolution_ns: u64,
+    /// The process that makes the calls, where another one was started and handed its pipes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_id: Option<u32>,
     /// The device it uses, where it uses one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceInfo>,

@@ -262,7 +262,7 @@ impl<'a> Pair<'a> {
         }
         for side in turns.into_iter().filter(|_| !is_tandem) {
             let (samples, calls) = (lane.plan.samples, lane.calls_per_sample);
-            let process_id = self.slot(lane, side)?.process_id();
+            let process_id = self.slot(lane, side)?.caller_id();
             process_id.into_iter().for_each(numbers::reset_peak);
             if !self.rest.is_zero() {
                 trace::step("rest", &lane.specs[side].name, || std::thread::sleep(self.rest));
@@ -353,8 +353,8 @@ impl<'a> Pair<'a> {
     }
 
     fn processes(&mut self, lane: &Lane<'a>) -> Vec<u32> {
-        let process_id = |side: usize| self.slots[side].get(lane.specs[side].worker.as_str())?.process_id();
-        [process_id(0), process_id(1)].into_iter().flatten().collect()
+        let caller_id = |side: usize| self.slots[side].get(lane.specs[side].worker.as_str())?.caller_id();
+        [caller_id(0), caller_id(1)].into_iter().flatten().collect()
     }
 
     /// Asks each side for one sample, to see what a request costs beside one: what turns hide shows against it.

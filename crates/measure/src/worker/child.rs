@@ -18,13 +18,17 @@ use holdpoint_model::report::{Answer, KernelInfo};
 use holdpoint_model::{FailureCause, FuzzCase};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
+use std::fs;
 use std::io::{self, BufReader, Write};
+use std::os::fd::AsRawFd;
 use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 pub struct Child {
     process: std::process::Child,
+    /// The process that makes the calls.
+    caller_id: u32,
     job: Job,
     stdin: Option<ChildStdin>,
     answers: Receiver<StdoutLine>,
@@ -58,6 +62,8 @@ const KILL_MAX: Duration = Duration::from_secs(5);
 const SENT_KEPT: usize = 64;
 /// Answers that may wait unread. Requests are sent one at a time; a flood blocks in the pipe, not in our memory.
 const ANSWERS_WAITING_MAX: usize = 2;
+/// Files of a process that are looked at, at most.
+const FILES_MAX: usize = 4_096;
 /// Most entries of a worker's environment lock.
 const LOCKED_MAX: usize = 100;
 
@@ -96,7 +102,8 @@ impl Child {
             rustix::io::ioctl_fionbio(stdin, true).map_err(|e| not_started(e.to_string()))?;
         }
         let (sent, reader_wait_ns) = (VecDeque::new(), 0);
-        Ok(Self { process, job, stdin, answers, stderr, timeout, sent, reader_wait_ns })
+        let caller_id = process.id();
+        Ok(Self { process, caller_id, job, stdin, answers, stderr, timeout, sent, reader_wait_ns })
     }
 
     fn ask(&mut self, request: &Request) -> Result<Response, WorkerError> {
@@ -278,6 +285,11 @@ impl Worker for Child {
                 let locked = info.environment_lock.iter().take(LOCKED_MAX);
                 info.environment_lock =
                     locked.map(|(name, value)| (clean_text(name), clean_text(value))).collect();
+                if let (Some(id), Some(stdin)) = (info.process_id, &self.stdin)
+                    && has_open(id, stdin)
+                {
+                    self.caller_id = id;
+                }
                 Ok(info)
             }
             Response::Hello(info) => {
@@ -365,6 +377,10 @@ impl Worker for Child {
         Some(self.process.id())
     }
 
+    fn caller_id(&self) -> Option<u32> {
+        Some(self.caller_id)
+    }
+
     fn reader_wait_ns(&self) -> u64 {
         self.reader_wait_ns
     }
@@ -383,6 +399,15 @@ impl Drop for Child {
         }
         self.kill();
     }
+}
+
+/// Whether a process has the other end of this pipe open: what a worker says of its process is believed only where it could be
+/// the one that answers.
+fn has_open(process_id: u32, pipe: &ChildStdin) -> bool {
+    let Ok(own) = fs::read_link(format!("/proc/self/fd/{}", pipe.as_raw_fd())) else { return false };
+    let files = fs::read_dir(format!("/proc/{process_id}/fd")).into_iter().flatten().flatten();
+    let is_another = process_id != std::process::id();
+    is_another && files.take(FILES_MAX).any(|file| fs::read_link(file.path()).is_ok_and(|name| name == own))
 }
 
 /// A worker's text must neither flood a report nor paint on a terminal.
@@ -415,4 +440,26 @@ fn describe(request: &Request) -> (&'static str, Option<&str>) {
 
 fn excerpt(text: &str) -> String {
     clean_text(text).chars().take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_process_is_a_workers_if_it_has_its_pipe_open() {
+        let start = || {
+            let mut command = Command::new("cat");
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+        };
+        let (mut one, mut other) = (start(), start());
+        let pipe = one.stdin.take().unwrap();
+        assert!(has_open(one.id(), &pipe));
+        assert!(!has_open(other.id(), &pipe), "of another worker");
+        assert!(!has_open(std::process::id(), &pipe), "our own");
+        drop((pipe, other.stdin.take()));
+        one.wait().unwrap();
+        other.wait().unwrap();
+    }
 }

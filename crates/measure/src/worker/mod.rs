@@ -119,6 +119,11 @@ pub trait Worker {
         None
     }
 
+    /// The process that makes its calls, if it is not ours: another one where a wrapper was started.
+    fn caller_id(&self) -> Option<u32> {
+        self.process_id()
+    }
+
     /// How long a thread of ours waited for a CPU in order to read the last answer.
     fn reader_wait_ns(&self) -> u64 {
         0
@@ -132,6 +137,7 @@ fn worker_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo 
         version: env!("CARGO_PKG_VERSION").to_owned(),
         timer: timer.to_owned(),
         clock_resolution_ns,
+        process_id: None,
         device: None,
         environment_lock: EnvironmentLock::new(),
     }
