@@ -1,8 +1,9 @@
 //! `gate --history`: judge a run by the series of its metrics, and ask the sure question only where these leave a doubt.
 
-use super::{GateSides, Gated, against};
+use super::{GateSides, Gated, plan_sides};
 use crate::Watch;
-use crate::ab::sides::{Base, check_of_revision};
+use crate::ab;
+use crate::ab::sides::{Base, Planned, check_of_revision};
 use crate::decided::Decided;
 use crate::done::Done;
 use crate::error::FlowError;
@@ -16,10 +17,12 @@ use crate::{compare, run};
 use holdpoint_gate::HasExitCode;
 use holdpoint_gate::history::{judge_history, last_good_of, level_of, needs_second_look};
 use holdpoint_history::{Access, Location, NewPoint, RunRecord, Store, series_id};
+use holdpoint_measure::builds::Builds;
 use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Current, HistoryLevel, Report, Series, SeriesFilter, Suite, Track};
 use holdpoint_render::markdown;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// A gate with a history, all of whose rules have been read.
 pub(super) struct HistoryGate<'a> {
@@ -33,12 +36,13 @@ pub(super) struct HistoryGate<'a> {
 }
 
 pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-    let HistoryGate { suite: LoadedSuite { as_written, as_run: suite, .. }, location, rules, .. } = *gate;
+    let HistoryGate { suite: LoadedSuite { as_run: suite, .. }, location, rules, .. } = *gate;
     let file = |name: &str| gate.files.artifacts.join(name);
     let mut sealing = Sealing::new(rules.key.clone(), &file(artifacts::REPORT));
     // Read before measuring: a history that cannot be read should not cost a run, and what is measured has no say in it. The
     // first run begins one.
     let known = read_series(histories::open(location, Access::Create, watch)?.as_mut(), suite)?;
+    let second_look = SecondLook::plan(gate, &known);
     let measured = suites::with_workloads(suite.clone())?;
     holdpoint_store::check_writable(&file(artifacts::REPORT))?;
     artifacts::clear(&gate.files.artifacts, Writer::Gate)?;
@@ -56,11 +60,11 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
     let [report] = reports;
     let unsealed = sealing.seal(&run::origins("gate", &measured, &report))?;
     if needs_second_look(&judgement)
-        && let Some(revision) = last_good(gate, &known, &report)
+        && let Some(SecondLook { revision, planned }) = second_look
     {
         watch.progress(&format!("in doubt by its history; comparing side by side with {revision}"));
-        let sides = || against(suite.clone(), Base::named(&revision), gate.sides, gate.files, rules, watch);
-        match check_of_revision(as_written).and_then(|()| sides()) {
+        let decide = |planned| ab::decide(planned, rules, &gate.sides.how, gate.files, watch);
+        match planned.and_then(decide) {
             Ok(done) => {
                 let note =
                     format!("in doubt by its history ({location}); decided side by side with {revision}");
@@ -109,8 +113,26 @@ fn levels(series: &BTreeMap<String, &Series>) -> BTreeMap<String, HistoryLevel> 
     series.iter().filter_map(level).collect()
 }
 
+/// The comparison that settles a doubt. Its revisions are looked up before anything is measured: a benchmark could move them.
+struct SecondLook {
+    /// As it was named.
+    revision: String,
+    /// Of interest only if there is a doubt, and so is the reason why there is none.
+    planned: Result<Planned, FlowError>,
+}
+
+impl SecondLook {
+    fn plan(gate: &HistoryGate<'_>, known: &BTreeMap<String, Series>) -> Option<Self> {
+        let LoadedSuite { as_written, as_run, .. } = gate.suite;
+        let revision = last_good(gate, known)?;
+        let sides = || plan_sides(as_run.clone(), Base::named(&revision), gate.sides);
+        let planned = check_of_revision(as_written).and_then(|()| sides());
+        Some(Self { revision, planned })
+    }
+}
+
 /// The revision to compare with: the one that is named, or the last good one, where revisions can be built.
-fn last_good(gate: &HistoryGate<'_>, known: &BTreeMap<String, Series>, report: &Report) -> Option<String> {
+fn last_good(gate: &HistoryGate<'_>, known: &BTreeMap<String, Series>) -> Option<String> {
     if let Some(revision) = gate.last_good {
         return Some(revision.to_owned());
     }
@@ -118,6 +140,6 @@ fn last_good(gate: &HistoryGate<'_>, known: &BTreeMap<String, Series>, report: &
     if suite.build.is_none() && suite.harness.is_none() {
         return None;
     }
-    let here = report.revision.as_ref().map(|revision| revision.commit.as_str());
-    last_good_of(known.values(), here)
+    let here = Builds::open(Path::new(".")).and_then(|builds| builds.resolve("HEAD")).ok();
+    last_good_of(known.values(), here.as_deref())
 }
