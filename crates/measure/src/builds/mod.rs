@@ -326,7 +326,7 @@ impl Builds {
         let Some(inventory) = held.or_else(|| entry.read_inventory()) else { return Ok(Look::Missing) };
         let found = inventory.differences().map_err(cache::at(&entry.dir))?;
         let is_in_use = entry.is_in_use();
-        match found.changed.into_iter().next() {
+        match found.changed.first().cloned() {
             Some(file) if is_in_use => Err(BuildError::Changed {
                 dir: entry.dir.clone(),
                 file,
@@ -334,13 +334,7 @@ impl Builds {
             }),
             Some(file) => Ok(Look::Changed(file)),
             None if is_in_use => Ok(Look::Sound(inventory)),
-            None => {
-                for path in found.added {
-                    let path = entry.dir.join(path);
-                    fs::remove_file(&path).map_err(cache::at(&path))?;
-                }
-                Ok(Look::Sound(inventory.renewed().map_err(cache::at(&entry.dir))?))
-            }
+            None => Ok(Look::Sound(inventory.cleaned(&found).map_err(cache::at(&entry.dir))?)),
         }
     }
 

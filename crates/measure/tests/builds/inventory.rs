@@ -85,6 +85,39 @@ fn a_build_does_not_reach_the_other_sides_or_is_found_out() {
 }
 
 #[test]
+fn a_folder_that_was_swapped_and_put_back_is_found_out_and_a_file_that_came_and_went_is_not() {
+    let (repo, commits) = Repo::with_commits(1);
+    let builds = repo.builds();
+    let build = shell("mkdir -p pkg && cp src.txt pkg/built.txt");
+    let base = builds.get(&commits[0], Some(&build)).unwrap();
+    let run = |script| assert!(Command::new("sh").args(["-c", script]).current_dir(&base.dir).status().unwrap().success());
+    run("touch pkg/new new; rm pkg/new new; mkdir scratch; rmdir scratch");
+    builds.check(&base, "nothing bad ran").unwrap();
+    run("mv pkg x; cp -r x pkg; echo slow > pkg/built.txt; rm -r pkg; mv x pkg");
+    says(&builds.check(&base, "HEAD was measured").unwrap_err(), &["pkg in "]);
+}
+
+#[test]
+fn a_program_with_two_names_in_its_build_is_read_only_and_watched() {
+    let (repo, commits) = Repo::with_commits(1);
+    let builds = repo.builds();
+    let build = shell("cp src.txt a && chmod 755 a && ln a b");
+    let mut base = builds.get(&commits[0], Some(&build)).unwrap();
+    fs::write(repo.outside("shared"), "1").unwrap();
+    fs::set_permissions(repo.outside("shared"), Permissions::from_mode(0o755)).unwrap();
+    fs::hard_link(repo.outside("shared"), base.dir.join("c")).unwrap();
+    builds.take_inventory(&mut base).unwrap();
+    let mode = |name: &str| fs::metadata(base.dir.join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!([mode("a"), mode("b"), mode("c")], [0o555, 0o555, 0o755]);
+    // A tool's cache that shares a file with other builds may get another name for it.
+    fs::hard_link(repo.outside("shared"), repo.outside("more")).unwrap();
+    builds.check(&base, "nothing bad ran").unwrap();
+    let rewrite = "chmod u+w a; cp a kept; echo slow > a; cat kept > a; rm kept; chmod u-w a";
+    assert!(Command::new("sh").args(["-c", rewrite]).current_dir(&base.dir).status().unwrap().success());
+    says(&builds.check(&base, "HEAD was measured").unwrap_err(), &["a in "]);
+}
+
+#[test]
 fn a_file_of_a_build_that_is_changed_added_or_restored_is_found_out() {
     for (name, cheat) in [
         ("changed", "echo slow > built.txt"),
