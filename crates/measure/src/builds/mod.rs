@@ -236,10 +236,12 @@ impl Builds {
 
     /// Fails if any file of a build has changed, or is new, while only others ran. Then the build is none any more.
     pub fn check(&self, built: &Built, meanwhile: &str) -> Result<(), BuildError> {
-        let Some(inventory) = &built.inventory else { return Ok(()) };
-        let Some(file) = inventory.disturbed() else { return Ok(()) };
-        inventory.discard();
-        Err(BuildError::Changed { dir: built.dir.clone(), file, meanwhile: meanwhile.to_owned() })
+        refuse_changed(built, Inventory::disturbed, meanwhile)
+    }
+
+    /// The same after its own programs ran as well: new files may be theirs, and those that these patterns name may have changed.
+    pub fn check_measured(&self, built: &Built, ignored: &[String], meanwhile: &str) -> Result<(), BuildError> {
+        refuse_changed(built, |inventory| inventory.touched(ignored), meanwhile)
     }
 
     /// Takes a build's inventory again, after a program of its own has run alone: a harness builds its benchmarks when it lists them.
@@ -409,6 +411,17 @@ impl Builds {
         }
         entry.mark(&order.marker())
     }
+}
+
+fn refuse_changed(
+    built: &Built,
+    find_file: impl FnOnce(&Inventory) -> Option<String>,
+    meanwhile: &str,
+) -> Result<(), BuildError> {
+    let Some(inventory) = &built.inventory else { return Ok(()) };
+    let Some(file) = find_file(inventory) else { return Ok(()) };
+    inventory.discard();
+    Err(BuildError::Changed { dir: built.dir.clone(), file, meanwhile: meanwhile.to_owned() })
 }
 
 /// The words of all commands of a suite, each of which may name a file.

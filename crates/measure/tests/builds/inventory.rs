@@ -98,6 +98,22 @@ fn a_folder_that_was_swapped_and_put_back_is_found_out_and_a_file_that_came_and_
 }
 
 #[test]
+fn a_build_that_was_measured_may_have_new_files_and_no_changed_ones() {
+    let (repo, commits) = Repo::with_commits(1);
+    let builds = repo.builds();
+    let good = builds.get(&commits[0], Some(&repo.counted_build())).unwrap();
+    let check = |ignored: &[&str]| {
+        let ignored: Vec<String> = ignored.iter().map(|pattern| (*pattern).to_owned()).collect();
+        builds.check_measured(&good, &ignored, "other commits were measured")
+    };
+    fs::write(good.dir.join("results.csv"), "1").unwrap();
+    check(&[]).unwrap();
+    fs::write(good.dir.join("built.txt"), "0").unwrap();
+    check(&["built.*"]).unwrap();
+    says(&check(&[]).unwrap_err(), &["built.txt in ", "other commits were measured"]);
+}
+
+#[test]
 fn a_program_with_two_names_in_its_build_is_read_only_and_watched() {
     let (repo, commits) = Repo::with_commits(1);
     let builds = repo.builds();
