@@ -15,6 +15,7 @@ mod git;
 mod inventory;
 mod listing;
 mod same;
+mod settings;
 mod wall;
 
 pub use cache::KEPT_MAX;
@@ -240,7 +241,12 @@ impl Builds {
     }
 
     /// The same after its own programs ran as well: new files may be theirs, and those that these patterns name may have changed.
-    pub fn check_measured(&self, built: &Built, ignored: &[String], meanwhile: &str) -> Result<(), BuildError> {
+    pub fn check_measured(
+        &self,
+        built: &Built,
+        ignored: &[String],
+        meanwhile: &str,
+    ) -> Result<(), BuildError> {
         refuse_changed(built, |inventory| inventory.touched(ignored), meanwhile)
     }
 
@@ -268,7 +274,7 @@ impl Builds {
         let dir = self.folder_in(self.root());
         if let Some(build) = build {
             let log = self.cache.root.join("in-place.log");
-            let wall = Wall { cache: &self.cache.root, own: None };
+            let wall = Wall { cache: &self.cache.root, own: None, git: None };
             BuildJob { what: "the work tree".to_owned(), dir: &dir, log: &log, wall }.run(build)?;
         }
         let seconds = start.elapsed().as_secs_f64();
@@ -406,7 +412,8 @@ impl Builds {
             detail: format!("{}, the folder of the suite: {error}", self.folder.display()),
         })?;
         if let Some(build) = order.build {
-            let wall = Wall { cache: &self.cache.root, own: Some(&entry.dir) };
+            let git = self.git.common_dir()?;
+            let wall = Wall { cache: &self.cache.root, own: Some(&entry.dir), git: Some(&git) };
             BuildJob { what: format!("commit {commit}"), dir: &dir, log: &entry.log, wall }.run(build)?;
         }
         entry.mark(&order.marker())
