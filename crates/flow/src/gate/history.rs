@@ -10,6 +10,7 @@ use crate::error::FlowError;
 use crate::request::EvidenceFiles;
 use crate::support::artifacts::{self, Writer};
 use crate::support::histories::{self, Measured};
+use crate::support::is_future;
 use crate::support::rules::Rules;
 use crate::support::sealing::Sealing;
 use crate::support::suites::{self, LoadedSuite};
@@ -41,7 +42,7 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
     let mut sealing = Sealing::new(rules.key.clone(), &file(artifacts::REPORT));
     // Read before measuring: a history that cannot be read should not cost a run, and what is measured has no say in it. The
     // first run begins one.
-    let known = read_series(histories::open(location, Access::Create, watch)?.as_mut(), suite)?;
+    let known = read_series(histories::open(location, Access::Create, watch)?.as_mut(), suite, watch)?;
     let second_look = SecondLook::plan(gate, &known);
     let measured = suites::with_workloads(suite.clone())?;
     holdpoint_store::check_writable(&file(artifacts::REPORT))?;
@@ -82,8 +83,12 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
     Ok(Done::new(Gated::decided(decided), exit).with_note(note))
 }
 
-/// The series of a suite on this machine, by their ids.
-fn read_series(store: &mut dyn Store, suite: &Suite) -> Result<BTreeMap<String, Series>, FlowError> {
+/// The series of a suite on this machine, by their ids. A point of a time that has not come yet would stay the newest until it has.
+fn read_series(
+    store: &mut dyn Store,
+    suite: &Suite,
+    watch: &dyn Watch,
+) -> Result<BTreeMap<String, Series>, FlowError> {
     let filter = SeriesFilter {
         suite: Some(suite.name.clone()),
         machine: Some(machine_for(suite).fingerprint),
@@ -92,7 +97,15 @@ fn read_series(store: &mut dyn Store, suite: &Suite) -> Result<BTreeMap<String, 
     let mut found = BTreeMap::new();
     for listed in store.list(&filter)? {
         let id = series_id(&listed.key);
-        let series = store.read(&id)?;
+        let mut series = store.read(&id)?;
+        let points_count = series.points.len();
+        series.points.retain(|point| !is_future(point.at));
+        if series.points.len() < points_count {
+            let ahead = points_count - series.points.len();
+            watch.note(&format!(
+                "history: {ahead} points of series {id} are of the future and left out: a clock was off"
+            ));
+        }
         found.insert(id, series);
     }
     Ok(found)

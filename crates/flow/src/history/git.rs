@@ -8,6 +8,7 @@ use super::plumbing::{File, Limits, Repository};
 use super::tree::{self, ACCEPTED, FOLDERS, REMOVED, RUNS, SUMMARIES};
 use crate::Watch;
 use crate::error::FlowError;
+use crate::support::{is_person, refuse_future};
 use holdpoint_history::{
     Access, HistoryError, Location, Prune, PruneWhat, Pruned, RunAt, RunRecord, Store, Values,
 };
@@ -314,6 +315,9 @@ fn add_possible<T>(
 
 fn accept_again(cache: &mut dyn Store, text: &str) -> Result<(), String> {
     let file: AcceptedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if !is_person(&file.acceptance.by) {
+        return Err(format!("{:?} does not name a person", file.acceptance.by));
+    }
     match cache.accept(&file.series, &file.acceptance) {
         // Of a series that nothing was added to yet.
         Ok(()) | Err(HistoryError::NoSeries { .. }) => Ok(()),
@@ -340,6 +344,7 @@ fn read_record(hash: RunHash, path: &str, text: &str) -> Result<RunRecord, Strin
         true => serde_json::from_str(text).map_err(|error| error.to_string())?,
         false => record(text, Path::new(path), &Missing { revision: None, at: None }).map_err(why)?,
     };
+    refuse_future(record.at, Path::new(path)).map_err(why)?;
     Ok(RunRecord { hash, ..record })
 }
 

@@ -87,6 +87,28 @@ fn a_run_that_cannot_be_added_does_not_keep_the_others_out() {
 }
 
 #[test]
+fn runs_of_the_future_and_changes_accepted_by_nobody_are_left_out() {
+    let report: serde_json::Value = serde_json::from_str(REPORT).unwrap();
+    let mut later = report.clone();
+    later["timestamp_utc"] = "2999-01-01T00:00:00Z".into();
+    let accepted = |by: &str| {
+        let text = format!(
+            "{{\"series\": \"0123456789ab\", \"timestamp_utc\": \"2026-11-18T00:00:00Z\", \"run\": \"{}\", \"by\": \"{by}\", \
+             \"why\": \"exact\", \"accepted_at_utc\": \"2026-11-18T00:00:00Z\"}}",
+            "0".repeat(64)
+        );
+        (format!("accepted/{by}.json"), text)
+    };
+    let later = run(&later.to_string());
+    let dir = history_of(&[run(REPORT), later.clone(), accepted("Ada"), accepted("anyone")]);
+    let store = open_with(REF, Access::Existing, dir.path(), Limits::default()).unwrap();
+    let why = |path: &str| store.left_out.iter().find(|line| line.starts_with(path)).unwrap();
+    assert!(why(&later.0).contains("one of the clocks is off"), "{}", why(&later.0));
+    assert!(why("accepted/anyone").contains("\"anyone\" does not name a person"));
+    assert_eq!(store.left_out.len(), 2, "{:?}", store.left_out);
+}
+
+#[test]
 fn no_more_is_read_at_once_than_all_files_may_have() {
     let runs = [REPORT.to_owned(), format!("{REPORT}\n")].map(|text| run(&text));
     let dir = history_of(&runs);
