@@ -54,7 +54,7 @@ impl FlowError {
             // Nothing of it could be measured, and that is the revision's doing.
             Self::Build(error) if error.is_of_one_revision() => ExitCode::Broken,
             // Which code would have been measured cannot be told.
-            Self::Build(BuildError::Changed { .. }) => ExitCode::Broken,
+            Self::Build(BuildError::Changed { .. } | BuildError::Settings { .. }) => ExitCode::Broken,
             Self::Build(error) if !error.is_input() => ExitCode::Internal,
             Self::Store(_)
             | Self::Kept { .. }

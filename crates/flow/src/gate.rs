@@ -123,7 +123,8 @@ pub fn run(request: &GateRequest, watch: &dyn Watch) -> Result<Done<Gated>, Flow
             if base.reason.is_some() {
                 note_unused_baseline(&suite.as_run, watch);
             }
-            Ok(against(suite.as_run, base, sides, files, rules, watch)?.map(Gated::decided))
+            let planned = plan_sides(suite.as_run, base, sides)?;
+            Ok(ab::decide(planned, rules, &sides.how, files, watch)?.map(Gated::decided))
         }
         Comparand::History { location, last_good, sides } => {
             history::run(&HistoryGate { suite: &suite, location, last_good, sides, files, rules }, watch)
@@ -150,16 +151,7 @@ fn note_unused_baseline(suite: &Suite, watch: &dyn Watch) {
     }
 }
 
-/// Compares with a revision, both alive at the same time.
-fn against(
-    suite: Suite,
-    base: Base,
-    sides: &GateSides,
-    files: &EvidenceFiles,
-    rules: &Rules,
-    watch: &dyn Watch,
-) -> Result<Done<Decided>, FlowError> {
-    let head = Head::WorkTree { in_place: sides.in_place };
-    let planned = Planned::Revisions { suite: Box::new(suite), base, head };
-    ab::decide(planned, rules, &sides.how, files, watch)
+/// The work tree beside a revision.
+fn plan_sides(suite: Suite, base: Base, sides: &GateSides) -> Result<Planned, FlowError> {
+    Planned::revisions(suite, base, &Head::WorkTree { in_place: sides.in_place })
 }

@@ -8,10 +8,10 @@ mod layout;
 
 pub use duplicates::end_of_string;
 
-use crate::limits::clean_text;
+use crate::limits::{clean_text, is_invisible};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::thread;
 
 /// JSON that cannot be used; the text is one line and names line and column.
@@ -81,6 +81,22 @@ pub fn to_pretty<T: Serialize>(value: &T) -> Result<String, JsonError> {
     String::from_utf8(bytes).map_err(|error| JsonError::Syntax(serde::ser::Error::custom(error)))
 }
 
+/// The same document, in which characters of its texts that paint or hide others are escaped.
+pub fn escape_invisible(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        // Those below U+0080 are escaped by every writer, or separate values.
+        if (c.is_control() || is_invisible(c)) && c >= '\u{7f}' {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +107,14 @@ mod tests {
         let error = parse::<Value>(r#"{"a": [{"b": 1, "b": 2}]}"#).unwrap_err().to_string();
         assert!(error.contains("duplicate key \"b\"") && error.contains("line 1"), "{error}");
         assert!(parse::<Value>(r#"{"a": {"b": 1}, "c": {"b": 2}}"#).is_ok());
+    }
+
+    #[test]
+    fn what_paints_or_hides_is_escaped_and_read_back() {
+        let value = json!({"a\u{9b}\u{202e}": "é \u{e0041}\u{7f}\n"});
+        let text = escape_invisible(&value.to_string());
+        assert_eq!(text, r#"{"a\u009b\u202e":"é \udb40\udc41\u007f\n"}"#);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 
     #[test]

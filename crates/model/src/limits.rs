@@ -4,6 +4,12 @@
 pub const FILE_BYTES_MAX: u64 = 512 << 20;
 /// Largest file hashed: an engine of 64 GiB fits no GPU.
 pub const ARTIFACT_BYTES_MAX: u64 = 64 << 30;
+/// Largest file read from a history in git: a report of 10 000 workloads fits.
+pub const HISTORY_FILE_BYTES_MAX: u64 = 64 << 20;
+/// Most files of a history in git: ten runs a day of 50 years.
+pub const HISTORY_FILES_MAX: usize = 200_000;
+/// Most bytes of the paths of all these files, and of what git says about each: 320 bytes for each.
+pub const HISTORY_LISTING_BYTES_MAX: u64 = 64 << 20;
 /// Most bytes that are read from a history in git at a time, but for a file that alone is larger.
 pub const HISTORY_BATCH_BYTES_MAX: u64 = 64 << 20;
 /// Most bytes of all files that are read from a history in git when it is opened: ten thousand runs of 6 MB.

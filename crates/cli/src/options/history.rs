@@ -158,6 +158,9 @@ pub struct AcceptArgs {
     pub store: StoreArg,
     #[command(flatten)]
     pub select: SelectArgs,
+    /// Accept in all series of all suites and machines
+    #[arg(long, conflicts_with = "revision")]
+    pub all: bool,
     /// Accept from the first point of this commit on; the beginning of its hash will do [default: the newest point]
     #[arg(long, value_name = "COMMIT")]
     pub revision: Option<String>,
@@ -173,7 +176,7 @@ requests! {
     AddArgs => AddRequest { files, store, revision, push, at }
     ExportArgs => ExportRequest { store, select, form, output }
     PruneArgs => PruneRequest { store, older_than, keep, runs, push }
-    AcceptArgs => AcceptRequest { store, select, revision, by, why }
+    AcceptArgs => AcceptRequest { store, select, all, revision, by, why }
 }
 
 impl From<HistoryArgs> for HistoryRequest {

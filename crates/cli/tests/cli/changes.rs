@@ -109,6 +109,30 @@ fn a_run_is_judged_by_its_history_and_a_doubt_is_settled_side_by_side() {
 }
 
 #[test]
+fn a_benchmark_that_moves_branches_has_no_say_in_what_settles_the_doubt() {
+    for attack in ["git update-ref refs/remotes/origin/main HEAD", "git reset -q --hard origin/main"] {
+        let here = Here::repository();
+        let fast = here.commit("fast", Some(FAST));
+        here.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+        write_program(&here.path("run.sh"), FAST);
+        let gate = || here.revisions(&["gate", "--history", "h.db", "--last-good", "origin/main"]);
+        gate().ends(3);
+        let runs: Vec<(&str, f64)> =
+            (0..40).map(|i| (fast.as_str(), 1.0 + 1.5 * f64::from(i * 7 % 11) / 11.0)).collect();
+        add_copies(&here, &here.json("artifacts/report.json"), &runs);
+        // Where the history lies is the work tree.
+        let slow = SLOW.replace("sleep", &format!("[ ! -e h.db ] || {attack}\nsleep"));
+        let slow_commit = here.commit("slow", Some(&slow));
+        write_program(&here.path("run.sh"), &slow);
+        gate().ends(1).prints(&["regressed"]).notes(&["decided side by side with origin/main"]);
+        assert_eq!(here.git(&["rev-parse", "HEAD"]), here.git(&["rev-parse", "origin/main"]), "it ran");
+        let sides = here.json("artifacts/ab.json");
+        assert_eq!(sides["base"]["revision"]["commit"].as_str(), Some(fast.as_str()));
+        assert_eq!(sides["head"]["revision"]["commit"].as_str(), Some(slow_commit.as_str()));
+    }
+}
+
+#[test]
 fn blame_searches_only_where_the_change_must_lie() {
     let here = Here::repository();
     let commits: Vec<String> = (1..=6)

@@ -91,6 +91,7 @@ fn a_failed_build_removes_the_previous_verdict_and_an_unknown_revision_does_not(
     }
     // `--resume` keeps the files it continues from.
     evidence();
+    std::fs::copy(crate::common::data("ab-v1.json"), here.path("artifacts/ab.json")).unwrap();
     here.revisions(&["gate", "--against", "HEAD~1", "--resume"]).ends(4);
     assert_eq!(left(), 2);
 }

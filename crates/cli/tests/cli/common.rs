@@ -119,7 +119,7 @@ impl Here {
     pub fn edit_times(&self, value_ms: f64) {
         self.edit(&self.baseline(), |baseline| {
             for metric in baseline["metrics"].as_object_mut().unwrap().values_mut() {
-                metric["value_ms"] = value_ms.into();
+                scale(metric, value_ms / metric["value_ms"].as_f64().unwrap());
             }
         });
     }
@@ -222,4 +222,13 @@ pub fn keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
     keys
+}
+
+/// Multiplies the value of a baseline's metric, with that of each run.
+pub fn scale(metric: &mut Value, factor: f64) {
+    let times = |value: &Value| Value::from(value.as_f64().unwrap() * factor);
+    metric["value_ms"] = times(&metric["value_ms"]);
+    if let Some(runs) = metric.get_mut("runs_ms").and_then(Value::as_array_mut) {
+        runs.iter_mut().for_each(|run| *run = times(run));
+    }
 }

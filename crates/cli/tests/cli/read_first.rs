@@ -64,6 +64,22 @@ fn a_build_that_writes_waivers_settings_and_calibrations_has_no_say() {
 }
 
 #[test]
+fn a_build_has_no_say_in_what_a_resumed_comparison_goes_on_from() {
+    let here = Here::attackable();
+    here.attack("[ ! -e artifacts/ab.json ] || echo junk > artifacts/ab.json\n");
+    here.commit("slower", Some(SLOWER));
+    let ab = ["ab", "--base-rev", "HEAD~1", "--suite", "suite.toml", "--tolerance", "0.00001%"];
+    let units = |units_max| [&ab[..], &["--units-max", units_max]].concat();
+    here.counted(&units("2"));
+    let first = here.ab()["workloads"]["program"]["units"].clone();
+    here.run(&["cache", "clean", "--all"]).ends(0);
+    here.counted(&[&units("4")[..], &["--resume"]].concat());
+    let units = here.ab()["workloads"]["program"]["units"].clone();
+    assert_eq!((&units[0], &units[1]), (&first[0], &first[1]));
+    assert!(!units[2].is_null(), "{units}");
+}
+
+#[test]
 fn a_worker_that_writes_waivers_and_baselines_when_it_is_asked_for_its_workloads_has_no_say() {
     let here = Here::with_scripted_worker();
     let listed = suite(&[]).replace("[\"sh\",", "[\"sh\", \"worker.sh\",");

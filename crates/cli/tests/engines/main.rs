@@ -236,7 +236,7 @@ fn a_suite_with_a_model_is_gated_against_its_baseline() {
     let baseline = models.here.baseline();
     models.here.edit(&baseline, |baseline| {
         for metric in baseline["metrics"].as_object_mut().unwrap().values_mut() {
-            metric["value_ms"] = 1e6.into();
+            common::scale(metric, 1e6);
         }
     });
     models.run(&gate).ends(0);

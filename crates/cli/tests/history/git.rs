@@ -69,7 +69,8 @@ fn a_job_adds_the_evidence_of_others_to_the_remote() {
 #[test]
 fn an_accepted_change_travels_with_the_ref() {
     let (_remote, [here, there]) = clones();
-    here.run(&["history", "add", &data("report-v1.json"), "--store", STORE]).ends(0);
+    crate::add_days(&here);
+    here.run(&["history", "add", "days", "--store", STORE]).ends(0);
     here.run(&["history", "accept", "--store", STORE, "--metric", "p50_ms", "--by", "Ada", "--why", "exact"])
         .ends(0);
     here.run(&["history", "add", &data("report-v1.json"), "--store", STORE, "--push"]).ends(0);

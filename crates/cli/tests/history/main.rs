@@ -144,12 +144,68 @@ fn a_table_is_exported_in_every_form() {
     here.run(&["history", "export", "--workload", "nosuch"]).refuses(64, &["no series is like that"]);
 }
 
+/// Adds the same run as one of each of twenty days: enough for a level.
+fn add_days(here: &Here) {
+    let text = std::fs::read_to_string(data("report-v1.json")).unwrap();
+    let mut report: Value = serde_json::from_str(&text).unwrap();
+    std::fs::create_dir(here.path("days")).unwrap();
+    for day in 1..=20 {
+        report["timestamp_utc"] = format!("2026-10-{day:02}T00:00:00Z").into();
+        here.write(&format!("days/{day:02}.json"), &report.to_string());
+    }
+    here.run(&["history", "add", "days"]).ends(0);
+}
+
+#[test]
+fn exported_names_neither_paint_nor_hide() {
+    let here = Here::new();
+    let text = std::fs::read_to_string(data("report-v1.json")).unwrap();
+    here.write("report.json", &text.replace("tile_pack", "tile\u{9b}\u{202e}pack"));
+    here.run(&["history", "add", "report.json"]).ends(0);
+    here.run(&["history", "export", "--as", "json", "--output", "all.json"]).ends(0);
+    assert!(here.read("all.json").contains("tile\\u009b\\u202epack"));
+    assert!(
+        here.json("all.json")
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|s| s["key"]["workload"] == "tile\u{9b}\u{202e}pack")
+    );
+    here.run(&["history", "export", "--as", "parquet", "--output", "all.parquet"]).ends(0);
+    let table = std::fs::read(here.path("all.parquet")).unwrap();
+    let has = |text: &str| table.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    assert!(has("tile\\u{9b}\\u{202e}pack") && !has("\u{202e}"));
+}
+
+#[test]
+fn verdicts_of_a_comparison_are_judged_again_when_they_are_added() {
+    let here = Here::new();
+    here.gate(&[]).ends(0);
+    here.gate(&[]);
+    let add = here.run(&["history", "add", "artifacts"]);
+    assert!(!add.ends(0).stderr.contains("left out"), "{add:?}");
+    here.edit("artifacts/comparison.json", |judgement| {
+        for check in judgement["checks"].as_array_mut().unwrap() {
+            check["verdict"] = "improved".into();
+        }
+    });
+    here.run(&["history", "add", "artifacts/comparison.json"])
+        .ends(0)
+        .notes(&["artifacts/comparison.json: its verdicts are left out"])
+        .prints(&["0 runs with"]);
+}
+
 #[test]
 fn a_change_is_accepted_by_somebody_for_a_reason() {
     let here = Here::new();
     here.run(&["history", "add", &data("report-v1.json")]).ends(0);
     let accept = ["history", "accept", "--metric", "p50_ms", "--why", "exact answers", "--by", "Ada"];
-    here.run(&accept).ends(0).prints(&["accepted by Ada"]);
+    here.run(&accept).refuses(64, &["long enough to have a level"]);
+    add_days(&here);
+    here.run(&accept).ends(0).prints(&["accepted by Ada", "accepted from ", " on: tile_pack p50_ms"]);
+    here.run(&["history", "accept", "--by", "Ada", "--why", "exact"])
+        .refuses(64, &["--workload", "or --all"]);
+    here.run(&["history", "accept", "--by", "Ada", "--why", "exact answers", "--all"]).ends(0);
     here.run(&["history", "show", "--metric", "p50_ms"]).ends(0).prints(&["Ada: exact answers"]);
     here.run(&[&accept[..], &["--revision", "fffffff"]].concat())
         .refuses(64, &["no series has a point of fffffff"]);

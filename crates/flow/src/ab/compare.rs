@@ -39,10 +39,9 @@ impl<'a> Comparison<'a> {
         plan: AbPlan,
         policy: Policy,
         is_seed_given: bool,
-        path: &Path,
+        (path, mut report): (&Path, AbReport),
     ) -> Result<Self, FlowError> {
         let fresh = begin(prepared, plan, policy);
-        let mut report = holdpoint_store::read_document::<AbReport>(path)?;
         let refused = |what: String| FlowError::File {
             path: path.to_owned(),
             what: format!("cannot go on from this: {what}, or leave out --resume to measure anew"),

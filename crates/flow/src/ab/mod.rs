@@ -21,7 +21,7 @@ use crate::support::sealing::{Origins, Sealing};
 use crate::support::suites;
 use compare::Comparison;
 use holdpoint_gate::{HasExitCode, Judgement};
-use holdpoint_model::{Source, Verdict};
+use holdpoint_model::{AbReport, Source, Verdict};
 use holdpoint_render::{Judged, markdown};
 use sides::{CommandPair, Head, Planned};
 
@@ -76,22 +76,26 @@ pub fn decide(
     let SidesRequest { decision, policy, resume } = how;
     let policy = policy_of_sides(*policy, &gate)?;
     let writer = Writer::Sides { resume: *resume };
-    let prepared = artifacts::clear_unless_input(planned.prepare(decision, watch), &files.artifacts, writer)?;
-    let prepared = &prepared;
     let (path, page) = (files.artifacts.join(artifacts::AB), files.artifacts.join(artifacts::AB_PAGE));
     let mut sealing = Sealing::new(rules.key.clone(), &path);
+    // Before any code of the sides runs: a build could write units into it.
+    let mut has_lost_key = false;
+    let mut earlier = None;
+    if *resume {
+        earlier = Some(holdpoint_store::read_document::<AbReport>(&path)?);
+        let lost = sealing.resume(&path, planned.head_revision().as_ref())?;
+        lost.iter().for_each(|what| watch.note(what));
+        has_lost_key = lost.is_some();
+    }
+    let prepared = artifacts::clear_unless_input(planned.prepare(decision, watch), &files.artifacts, writer)?;
+    let prepared = &prepared;
     holdpoint_store::check_writable(&path)?;
     watch.keep_on_interrupt();
     suites::note_harnesses(&prepared.sides.head, watch);
     let plan = decision.plan(&gate, policy);
-    let mut has_lost_key = false;
-    let mut comparison = if *resume {
-        let lost = sealing.resume(&path, prepared.head.revision.as_ref())?;
-        lost.iter().for_each(|what| watch.note(what));
-        has_lost_key = lost.is_some();
-        Comparison::resume(prepared, plan, policy, decision.seed.is_some(), &path)?
-    } else {
-        Comparison::new(prepared, plan, policy)?
+    let mut comparison = match earlier {
+        Some(report) => Comparison::resume(prepared, plan, policy, decision.seed.is_some(), (&path, report))?,
+        None => Comparison::new(prepared, plan, policy)?,
     };
     artifacts::clear(&files.artifacts, writer)?;
     // Of the comparison that is continued; they tell less than there will be.

@@ -156,8 +156,15 @@ impl Search<'_> {
 
     /// The good revision, to be measured again.
     fn good(&mut self) -> Result<(Suite, Built), FlowError> {
+        // Its inventory is taken again when it has listed its benchmarks: what others wrote there must not become part of it.
+        self.check(&self.good_built, "other commits were built and measured")?;
         let suite = sides::listed(self.builds, &mut self.good_built, &self.suite)?;
         Ok((suite, self.good_built.clone()))
+    }
+
+    /// Each of the builds may have been measured before.
+    fn check(&self, built: &Built, meanwhile: &str) -> Result<(), FlowError> {
+        Ok(self.builds.check_measured(built, &self.suite.gate.ignore_files, meanwhile)?)
     }
 
     /// Compares the culprit with the commit before it, both built from nothing.
@@ -175,10 +182,12 @@ impl Search<'_> {
             }
             (Err(error), _) | (_, Err(error)) => return Err(error.into()),
         };
-        let [from, to] = [&mut from, &mut to].map(|built| {
-            Ok::<_, FlowError>((sides::listed(self.builds, built, &self.suite)?, built.clone()))
-        });
-        let prepared = self.prepare((&before, from?), (&culprit, to?));
+        self.check(&from, &format!("{} was built", short(&culprit.commit)))?;
+        let from_suite = sides::listed(self.builds, &mut from, &self.suite)?;
+        self.check(&to, &format!("{} listed its benchmarks", short(&before.commit)))?;
+        let to_suite = sides::listed(self.builds, &mut to, &self.suite)?;
+        self.check(&from, &format!("{} listed its benchmarks", short(&culprit.commit)))?;
+        let prepared = self.prepare((&before, (from_suite, from)), (&culprit, (to_suite, to)));
         self.watch.progress(&format!("comparing {} with the commit before it", short(&culprit.commit)));
         let mut comparison = Comparison::new(&prepared, self.plan(line, Effort::Whole), Policy::Sequential)?;
         comparison.measure(None, self.watch);

@@ -68,11 +68,11 @@ fn evidence_files(request: &MeasureRequest) -> EvidenceFiles {
 /// Compares with a revision, both alive at the same time.
 fn against(request: &MeasureRequest, revision: &str, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
     let _lock = artifacts::lock(&request.artifacts, watch)?;
-    let suite = Box::new(sides::revision_suite(&suite_choice(request))?);
+    let suite = sides::revision_suite(&suite_choice(request))?;
     let files = evidence_files(request);
     let rules = Rules::read(&files, &suite)?;
     let head = Head::Rev(request.head.clone());
-    let planned = Planned::Revisions { suite, base: Base::named(revision), head };
+    let planned = Planned::revisions(suite, Base::named(revision), &head)?;
     let done = ab::decide(planned, &rules, &SidesRequest::default(), &files, watch)?;
     Ok(done.map(Gated::decided))
 }

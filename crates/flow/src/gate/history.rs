@@ -1,14 +1,16 @@
 //! `gate --history`: judge a run by the series of its metrics, and ask the sure question only where these leave a doubt.
 
-use super::{GateSides, Gated, against};
+use super::{GateSides, Gated, plan_sides};
 use crate::Watch;
-use crate::ab::sides::{Base, check_of_revision};
+use crate::ab;
+use crate::ab::sides::{Base, Planned, check_of_revision};
 use crate::decided::Decided;
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::request::EvidenceFiles;
 use crate::support::artifacts::{self, Writer};
 use crate::support::histories::{self, Measured};
+use crate::support::is_future;
 use crate::support::rules::Rules;
 use crate::support::sealing::Sealing;
 use crate::support::suites::{self, LoadedSuite};
@@ -18,10 +20,12 @@ use holdpoint_gate::history::{
 };
 use holdpoint_gate::{HasExitCode, tolerance_asked};
 use holdpoint_history::{Access, Location, NewPoint, RunRecord, Store, series_id};
+use holdpoint_measure::builds::Builds;
 use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Current, HistoryLevel, Report, Series, SeriesFilter, Suite, Track};
 use holdpoint_render::markdown;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// A gate with a history, all of whose rules have been read.
 pub(super) struct HistoryGate<'a> {
@@ -35,12 +39,13 @@ pub(super) struct HistoryGate<'a> {
 }
 
 pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-    let HistoryGate { suite: LoadedSuite { as_written, as_run: suite, .. }, location, rules, .. } = *gate;
+    let HistoryGate { suite: LoadedSuite { as_run: suite, .. }, location, rules, .. } = *gate;
     let file = |name: &str| gate.files.artifacts.join(name);
     let mut sealing = Sealing::new(rules.key.clone(), &file(artifacts::REPORT));
     // Read before measuring: a history that cannot be read should not cost a run, and what is measured has no say in it. The
     // first run begins one.
-    let known = read_series(histories::open(location, Access::Create, watch)?.as_mut(), suite)?;
+    let known = read_series(histories::open(location, Access::Create, watch)?.as_mut(), suite, watch)?;
+    let mut second_looks = SecondLooks::plan(gate, &known);
     let measured = suites::with_workloads(suite.clone())?;
     holdpoint_store::check_writable(&file(artifacts::REPORT))?;
     artifacts::clear(&gate.files.artifacts, Writer::Gate)?;
@@ -59,19 +64,20 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
     let unsealed = sealing.seal(&run::origins("gate", &measured, &report))?;
     let drifted = drifted(&judgement);
     let (doubt, revision) = match drifted.is_empty() {
-        true => ("in doubt by its history", last_good(gate, &known, &report)),
+        true => ("in doubt by its history", second_looks.last_good.take()),
         // Another one may have drifted as far already, and would turn the drift into a pass.
         false => (
             "a drift by its history",
-            gate.accepted(drifted.iter().filter_map(|name| series.get(*name).copied())),
+            accepted_revision_of(drifted.iter().filter_map(|name| series.get(*name).copied())),
         ),
     };
     if needs_second_look(&judgement)
         && let Some(revision) = revision
+        && let Some(planned) = second_looks.planned.remove(&revision)
     {
         watch.progress(&format!("{doubt}; comparing side by side with {revision}"));
-        let sides = || against(suite.clone(), Base::named(&revision), gate.sides, gate.files, rules, watch);
-        match check_of_revision(as_written).and_then(|()| sides()) {
+        let decide = |planned| ab::decide(planned, rules, &gate.sides.how, gate.files, watch);
+        match planned.and_then(decide) {
             Ok(done) => {
                 let note = format!("{doubt} ({location}); decided side by side with {revision}");
                 return Ok(done.map(Gated::decided).with_note(note));
@@ -88,8 +94,12 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
     Ok(Done::new(Gated::decided(decided), exit).with_note(note))
 }
 
-/// The series of a suite on this machine, by their ids.
-fn read_series(store: &mut dyn Store, suite: &Suite) -> Result<BTreeMap<String, Series>, FlowError> {
+/// The series of a suite on this machine, by their ids. A point of a time that has not come yet would stay the newest until it has.
+fn read_series(
+    store: &mut dyn Store,
+    suite: &Suite,
+    watch: &dyn Watch,
+) -> Result<BTreeMap<String, Series>, FlowError> {
     let filter = SeriesFilter {
         suite: Some(suite.name.clone()),
         machine: Some(machine_for(suite).fingerprint),
@@ -98,7 +108,15 @@ fn read_series(store: &mut dyn Store, suite: &Suite) -> Result<BTreeMap<String, 
     let mut found = BTreeMap::new();
     for listed in store.list(&filter)? {
         let id = series_id(&listed.key);
-        let series = store.read(&id)?;
+        let mut series = store.read(&id)?;
+        let points_count = series.points.len();
+        series.points.retain(|point| !is_future(point.at));
+        if series.points.len() < points_count {
+            let ahead = points_count - series.points.len();
+            watch.note(&format!(
+                "history: {ahead} points of series {id} are of the future and left out: a clock was off"
+            ));
+        }
         found.insert(id, series);
     }
     Ok(found)
@@ -125,25 +143,44 @@ impl HistoryGate<'_> {
         series.iter().filter_map(level).collect()
     }
 
-    /// The revision of the level from which series have drifted, where revisions can be built.
-    fn accepted<'a>(&self, series: impl Iterator<Item = &'a Series>) -> Option<String> {
-        accepted_revision_of(series).filter(|_| self.can_build())
-    }
-
     fn can_build(&self) -> bool {
         let suite = &self.suite.as_run;
         suite.build.is_some() || suite.harness.is_some()
     }
 }
 
+/// Comparisons that may settle a doubt. Their revisions are looked up before anything is measured: a benchmark could move them.
+struct SecondLooks {
+    last_good: Option<String>,
+    /// By the revision to compare with, as it was named. A failure is of interest only if there is a doubt.
+    planned: BTreeMap<String, Result<Planned, FlowError>>,
+}
+
+impl SecondLooks {
+    fn plan(gate: &HistoryGate<'_>, known: &BTreeMap<String, Series>) -> Self {
+        let LoadedSuite { as_written, as_run, .. } = gate.suite;
+        let last_good = last_good(gate, known);
+        // Which series have drifted is known only once they are measured.
+        let accepted = known.values().filter(|_| gate.can_build());
+        let accepted = accepted.filter_map(|series| accepted_revision_of(std::iter::once(series)));
+        let plan = |revision: String| {
+            let sides = || plan_sides(as_run.clone(), Base::named(&revision), gate.sides);
+            let planned = check_of_revision(as_written).and_then(|()| sides());
+            (revision, planned)
+        };
+        let revisions: BTreeSet<String> = last_good.iter().cloned().chain(accepted).collect();
+        Self { planned: revisions.into_iter().map(plan).collect(), last_good }
+    }
+}
+
 /// The revision to compare with: the one that is named, or the last good one, where revisions can be built.
-fn last_good(gate: &HistoryGate<'_>, known: &BTreeMap<String, Series>, report: &Report) -> Option<String> {
+fn last_good(gate: &HistoryGate<'_>, known: &BTreeMap<String, Series>) -> Option<String> {
     if let Some(revision) = gate.last_good {
         return Some(revision.to_owned());
     }
     if !gate.can_build() {
         return None;
     }
-    let here = report.revision.as_ref().map(|revision| revision.commit.as_str());
-    last_good_of(known.values(), here)
+    let here = Builds::open(Path::new(".")).and_then(|builds| builds.resolve("HEAD")).ok();
+    last_good_of(known.values(), here.as_deref())
 }

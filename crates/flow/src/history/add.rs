@@ -5,7 +5,7 @@ use crate::Watch;
 use crate::error::FlowError;
 use crate::support::{artifacts, histories, imports, refuse_future};
 use holdpoint_history::{Access, RunRecord, Store};
-use holdpoint_model::{FileError, Kind, Revision, Timestamp, document};
+use holdpoint_model::{FileError, Kind, Revision, Stated, Timestamp, document};
 use holdpoint_store::StoreError;
 use std::path::{Path, PathBuf};
 
@@ -122,7 +122,10 @@ impl Batch {
                 fill(&mut trend.revision, missing);
                 self.push(path, RunRecord::trend(&trend).map_err(|error| at(path, &error))?)
             }),
-            Found::Document(path) => self.push(path, read_document(path, missing)?),
+            Found::Document(path) => match read_document(path, missing, watch)? {
+                Some(run) => self.push(path, run),
+                None => Ok(()),
+            },
             Found::Foreign(path) => {
                 let (mut report, notes) = imports::read_report_at(path, missing.at)?;
                 fill(&mut report.revision, missing);
@@ -154,10 +157,18 @@ impl Batch {
     }
 }
 
-/// A document of ours.
-fn read_document(path: &Path, missing: &Missing) -> Result<RunRecord, FlowError> {
+/// A document of ours. A comparison is all verdicts, and none of them is believed if judging again leaves a doubt.
+fn read_document(path: &Path, missing: &Missing, watch: &dyn Watch) -> Result<Option<RunRecord>, FlowError> {
     let text = holdpoint_store::read_text(path)?;
-    record(&text, path, missing)
+    let format = |source| StoreError::Format { path: path.to_owned(), source };
+    if document::kind(&text).map_err(format)? == Some(Kind::Comparison) {
+        let stated: Stated = document::read(&text).map_err(format)?;
+        if let Some(problem) = artifacts::rejudge_file(&stated, path).problem() {
+            watch.note(&format!("{}: its verdicts are left out: {problem}", path.display()));
+            return Ok(None);
+        }
+    }
+    record(&text, path, missing).map(Some)
 }
 
 /// The run that a document of ours holds.
@@ -171,7 +182,7 @@ pub fn record(text: &str, path: &Path, missing: &Missing) -> Result<RunRecord, F
             histories::sides_record(&ab, path)
         }
         Some(Kind::Comparison) => {
-            let mut judgement: holdpoint_model::Stated = document::read(text).map_err(format)?;
+            let mut judgement: Stated = document::read(text).map_err(format)?;
             fill(&mut judgement.revision, missing);
             RunRecord::comparison(&judgement).map_err(|error| at(&error))
         }

@@ -8,6 +8,7 @@ use super::plumbing::{File, Limits, Repository};
 use super::tree::{self, ACCEPTED, FOLDERS, REMOVED, RUNS, SUMMARIES};
 use crate::Watch;
 use crate::error::FlowError;
+use crate::support::{is_person, refuse_future};
 use holdpoint_history::{
     Access, HistoryError, Location, Prune, PruneWhat, Pruned, RunAt, RunRecord, Store, Values,
 };
@@ -112,12 +113,14 @@ pub fn fetch(name: &str, remote: &str, dir: &Path) -> Result<(), FlowError> {
 
 /// Makes the ref hold the files of another commit as well.
 fn join(repository: &Repository, name: &str, theirs: &str) -> Result<(), FlowError> {
+    // Before the ref is moved to it: what it lists may be too much to be read again.
+    let their_files = repository.files(theirs)?;
     change(repository, name, |ours| match ours {
         None => Ok(Some(theirs.to_owned())),
         Some(ours) if repository.contains(ours, theirs)? => Ok(None),
         Some(ours) if repository.contains(theirs, ours)? => Ok(Some(theirs.to_owned())),
         Some(ours) => {
-            let joined = tree::join(&repository.files(ours)?, &repository.files(theirs)?);
+            let joined = tree::join(&repository.files(ours)?, &their_files);
             // A commit whose files were pruned is not kept as a parent, or it would keep them.
             let parents: &[&str] = match (joined.remove.is_empty(), joined.keeps_theirs) {
                 _ if joined.is_theirs => return Ok(Some(theirs.to_owned())),
@@ -211,15 +214,21 @@ impl GitStore {
             let blobs: Vec<&str> = new.iter().map(|(_, (_, blob))| blob.as_str()).collect();
             let Self { repository, cache, limits, left_out, .. } = self;
             repository.read(&blobs, limits, |texts| {
-                let mut records = Vec::new();
+                let (mut records, mut paths) = (Vec::new(), Vec::new());
+                let mut leave_out = |path: &str, why| left_out.push(format!("{}: {why}", clean_text(path)));
                 for (at, text) in texts {
                     let (hash, (path, _)) = new[at];
                     match text.and_then(|text| read_record(*hash, path, &text)) {
-                        Ok(record) => records.push(record),
-                        Err(why) => left_out.push(format!("{}: {why}", clean_text(path))),
+                        Ok(record) => {
+                            records.push(record);
+                            paths.push(path);
+                        }
+                        Err(why) => leave_out(path, why),
                     }
                 }
-                cache.add(&records)?;
+                for (at, error) in add_possible(&records, |records| cache.add(records).map(drop))? {
+                    leave_out(paths[at], error.to_string());
+                }
                 Ok(())
             })?;
         }
@@ -290,8 +299,25 @@ impl GitStore {
     }
 }
 
+/// Adds records together or, if that fails, each by itself: the positions of those that cannot be added, and why. Where that is none of
+/// several, the reason is not in the records.
+fn add_possible<T>(
+    records: &[T],
+    mut add: impl FnMut(&[T]) -> Result<(), HistoryError>,
+) -> Result<Vec<(usize, HistoryError)>, HistoryError> {
+    let Err(error) = add(records) else { return Ok(Vec::new()) };
+    let mut refused = Vec::new();
+    for (at, record) in records.iter().enumerate() {
+        refused.extend(add(std::slice::from_ref(record)).err().map(|error| (at, error)));
+    }
+    if refused.len() == records.len() && records.len() > 1 { Err(error) } else { Ok(refused) }
+}
+
 fn accept_again(cache: &mut dyn Store, text: &str) -> Result<(), String> {
     let file: AcceptedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if !is_person(&file.acceptance.by) {
+        return Err(format!("{:?} does not name a person", file.acceptance.by));
+    }
     match cache.accept(&file.series, &file.acceptance) {
         // Of a series that nothing was added to yet.
         Ok(()) | Err(HistoryError::NoSeries { .. }) => Ok(()),
@@ -310,15 +336,15 @@ fn read_record(hash: RunHash, path: &str, text: &str) -> Result<RunRecord, Strin
     if !is_named_so {
         return Err("its content is not that of its name: it was edited".to_owned());
     }
-    if is_summary {
-        let summary = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        return Ok(RunRecord { hash, ..summary });
-    }
-    let missing = Missing { revision: None, at: None };
-    let record = record(text, Path::new(path), &missing).map_err(|error| match error {
+    let why = |error| match error {
         FlowError::File { what, .. } => what,
         error => error.to_string(),
-    })?;
+    };
+    let record = match is_summary {
+        true => serde_json::from_str(text).map_err(|error| error.to_string())?,
+        false => record(text, Path::new(path), &Missing { revision: None, at: None }).map_err(why)?,
+    };
+    refuse_future(record.at, Path::new(path)).map_err(why)?;
     Ok(RunRecord { hash, ..record })
 }
 
@@ -328,6 +354,14 @@ impl Store for GitStore {
         let known = self.known(&hashes)?;
         let new: Vec<&RunRecord> =
             runs.iter().zip(&known).filter(|(_, known)| !**known).map(|(run, _)| run).collect();
+        if let Some(run) = new.iter().find(|run| run.document.len() as u64 > self.limits.file_bytes) {
+            let (bytes, limit) = (run.document.len(), self.limits.file_bytes);
+            let what = format!(
+                "the run of {} has {bytes} bytes, over the limit of {limit} for a file in git",
+                run.at
+            );
+            return Err(HistoryError::Failed { place: place(&self.name), what });
+        }
         let files: Vec<(String, String)> =
             new.iter().map(|run| (tree::run_path(&run.hash), run.document.clone())).collect();
         // The ref first: the file is only read from it.
@@ -397,57 +431,4 @@ impl Store for GitStore {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use holdpoint_evidence::hash;
-
-    const REF: &str = "refs/holdpoint/history";
-    const REPORT: &str = include_str!("../../../model/tests/data/report-v1.json");
-
-    /// A repository whose history holds these files.
-    fn history_of(files: &[(String, String)]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        let done = holdpoint_process::command("git").args(["init", "--quiet"]).arg(dir.path()).status();
-        assert!(done.unwrap().success());
-        let repository = Repository::open(dir.path(), REF).unwrap();
-        let blobs = repository.write(files).unwrap();
-        let tree = repository.tree_with(None, &blobs, &[]).unwrap();
-        let commit = repository.commit_tree(&tree, &[], "runs").unwrap();
-        assert!(repository.move_ref(REF, &commit, None).unwrap());
-        dir
-    }
-
-    fn run(text: &str) -> (String, String) {
-        (format!("runs/00/{}.json", hash::bytes(text.as_bytes())), text.to_owned())
-    }
-
-    #[test]
-    fn bad_files_are_named_and_left_out_and_all_others_are_read() {
-        let large = run(&"x".repeat(REPORT.len() + 1));
-        let edited = (format!("runs/00/{}.json", "0".repeat(64)), "{}".to_owned());
-        let others = [("runs/notes.txt", "?"), ("accepted/bad.json", "{"), ("README.md", "hi")];
-        let others = others.map(|(path, text)| (path.to_owned(), text.to_owned()));
-        let dir = history_of(&[vec![large.clone(), edited.clone(), run(REPORT)], others.to_vec()].concat());
-        let limits = Limits { file_bytes: REPORT.len() as u64, ..Limits::default() };
-        let mut store = open_with(REF, Access::Existing, dir.path(), limits).unwrap();
-        assert!(!store.list(&SeriesFilter::default()).unwrap().is_empty());
-        let why = |path: &str| store.left_out.iter().find(|line| line.starts_with(path)).unwrap();
-        assert!(why(&large.0).contains("over the limit"), "{}", why(&large.0));
-        assert!(why(&edited.0).contains("its content is not that of its name"));
-        others.iter().for_each(|(path, _)| _ = why(path));
-        assert_eq!(store.left_out.len(), 5, "{:?}", store.left_out);
-    }
-
-    #[test]
-    fn no_more_is_read_at_once_than_all_files_may_have() {
-        let runs = [REPORT.to_owned(), format!("{REPORT}\n")].map(|text| run(&text));
-        let dir = history_of(&runs);
-        let limits = Limits { left_bytes: REPORT.len() as u64 + 1, batch_bytes: 1, ..Limits::default() };
-        let store = open_with(REF, Access::Existing, dir.path(), limits).unwrap();
-        assert_eq!(store.left_out.len(), 1, "{:?}", store.left_out);
-        // What was read is known the next time, and takes none of it.
-        let again = Limits { left_bytes: REPORT.len() as u64 + 1, ..Limits::default() };
-        let store = open_with(REF, Access::Existing, dir.path(), again).unwrap();
-        assert_eq!(store.left_out, [""; 0]);
-    }
-}
+mod tests;

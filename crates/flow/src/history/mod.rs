@@ -12,10 +12,14 @@ use crate::Watch;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
 use crate::support::{self, histories};
+use holdpoint_gate::history::level_of;
 use holdpoint_history::{Access, Location, Prune, PruneWhat, Store, VERSION};
 use holdpoint_interop::export;
 use holdpoint_measure::clock;
-use holdpoint_model::{Acceptance, ExitCode, Series, SeriesFilter, SeriesSummary, Timestamp};
+use holdpoint_model::limits::one_line;
+use holdpoint_model::{
+    Acceptance, ExitCode, Point, Revision, Series, SeriesFilter, SeriesSummary, Timestamp, Track,
+};
 use serde_json::json;
 use std::path::Path;
 
@@ -120,10 +124,8 @@ fn export(args: &ExportRequest, watch: &dyn Watch) -> Result<HistoryResult, Flow
         HistoryForm::Csv => export::history::csv(&all).into_bytes(),
         HistoryForm::Parquet => export::history::parquet(&all),
         HistoryForm::Json => {
-            let mut text =
-                serde_json::to_vec(&all).map_err(|error| FlowError::Internal(error.to_string()))?;
-            text.push(b'\n');
-            text
+            let text = serde_json::to_string(&all).map_err(|error| FlowError::Internal(error.to_string()))?;
+            (holdpoint_model::json::escape_invisible(&text) + "\n").into_bytes()
         }
     };
     let Some(path) = &args.output else {
@@ -180,33 +182,50 @@ fn accept(args: &AcceptRequest, watch: &dyn Watch) -> Result<HistoryResult, Flow
     if !holdpoint_model::limits::is_said(&why) {
         return Err(FlowError::Input("--why is empty; say why the new level is right".to_owned()));
     }
+    if args.select == SeriesFilter::default() && args.revision.is_none() && !args.all {
+        return Err(FlowError::Input(
+            "say which series have a new level: give --workload, --metric, --suite, --machine or --series, --revision COMMIT, or --all"
+                .to_owned(),
+        ));
+    }
     let (location, mut store) = open(args.store.as_ref(), watch)?;
-    let mut accepted = Vec::new();
+    let (mut accepted, mut lines, mut is_any_short) = (Vec::new(), Vec::new(), false);
     for summary in store.list(&args.select)? {
         let series = store.read(&summary.id)?;
-        let is_wanted =
-            |commit: &str| args.revision.as_ref().is_some_and(|wanted| commit.starts_with(wanted));
-        let point = match &args.revision {
-            None => series.points.last(),
-            Some(_) => series
-                .points
-                .iter()
-                .find(|point| point.revision.as_ref().is_some_and(|revision| is_wanted(&revision.commit))),
-        };
-        let Some(point) = point else { continue };
+        let Some(point) = accepted_point(&series, args.revision.as_deref()) else { continue };
+        let key = &series.key;
+        let name =
+            one_line(&format!("{} {} of {}, series {}", key.workload, key.metric, key.suite, summary.id));
+        // Without a level nothing is reported, and after an accepted point a series has none for a while.
+        if level_of(&Track::from(&series)).is_none() {
+            is_any_short = true;
+            lines.push(format!("left as it is, too short to have a level: {name}"));
+            continue;
+        }
         let (by, why) = (by.clone(), why.clone());
         let acceptance = Acceptance { at: point.at, run: point.run, by, why, accepted_at_utc: now()? };
         store.accept(&summary.id, &acceptance)?;
+        lines.push(format!("accepted from {} on: {name}", point.at));
         accepted.push(json!({ "series": summary.id, "acceptance": acceptance }));
     }
     match (accepted.len(), &args.revision) {
+        (0, _) if is_any_short => Err(FlowError::Input(format!(
+            "{location}: none of these series is long enough to have a level that could be accepted; add more runs"
+        ))),
         (0, Some(commit)) => Err(FlowError::Input(format!("{location}: no series has a point of {commit}"))),
         (0, None) => Err(no_series(&location)),
         (count, _) => Ok(message(
             json!(accepted),
-            format!("{location}: a new level of {count} series accepted by {by}"),
+            format!("{location}: a new level of {count} series accepted by {by}\n{}", lines.join("\n")),
         )),
     }
+}
+
+/// The first point of a commit, or the newest.
+fn accepted_point<'a>(series: &'a Series, commit: Option<&str>) -> Option<&'a Point> {
+    let Some(commit) = commit else { return series.points.last() };
+    let is_of_commit = |revision: &Revision| revision.commit.starts_with(commit);
+    series.points.iter().find(|point| point.revision.as_ref().is_some_and(is_of_commit))
 }
 
 fn plural(count: impl Into<u128>, noun: &str) -> String {

@@ -2,10 +2,13 @@
 
 use crate::error::FlowError;
 use crate::support;
-use holdpoint_model::limits::{FILE_BYTES_MAX, HISTORY_BATCH_BYTES_MAX, HISTORY_BYTES_MAX};
+use holdpoint_model::limits::{
+    HISTORY_BATCH_BYTES_MAX, HISTORY_BYTES_MAX, HISTORY_FILE_BYTES_MAX, HISTORY_FILES_MAX,
+    HISTORY_LISTING_BYTES_MAX,
+};
 use holdpoint_process::git;
 use holdpoint_store::Scratch;
-use std::io::Write;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -51,14 +54,30 @@ impl Repository {
         Ok(self.run(self.git(&["merge-base", "--is-ancestor", other, commit]), None)?.status.success())
     }
 
-    /// The files of a commit.
+    /// The files of a commit, as far as they can be held: a handful of trees can list millions.
     pub fn files(&self, commit: &str) -> Result<Vec<File>, FlowError> {
-        let listed = self.ask(&["ls-tree", "-r", "-z", commit])?;
-        let file = |entry: &str| {
-            let (about, path) = entry.split_once('\t')?;
-            Some((path.to_owned(), about.split(' ').nth(2)?.to_owned()))
+        let mut git = self.git(&["ls-tree", "-r", "-z", commit]);
+        let spawned = git.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(|error| self.failed(&error))?;
+        let listed = match child.stdout.take() {
+            Some(listing) => read_listing(listing, HISTORY_FILES_MAX, HISTORY_LISTING_BYTES_MAX),
+            None => Ok(None),
         };
-        Ok(listed.split('\0').filter_map(file).collect())
+        if matches!(listed, Ok(None)) {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        } else {
+            self.check(child.wait_with_output().map_err(|error| self.failed(&error))?)?;
+        }
+        listed.map_err(|error| self.failed(&error))?.ok_or_else(|| {
+            FlowError::Input(format!(
+                "{}: its commit {commit} lists more than {HISTORY_FILES_MAX} files, or paths of more than {HISTORY_LISTING_BYTES_MAX} bytes, \
+                 so it is not a history; find who wrote it with \"git log {}\", and set the ref back to the commit before it",
+                self.place,
+                self.place.trim_start_matches("git:")
+            ))
+        })
     }
 
     /// The texts of these blobs, few enough for their ids to fit into a pipe: git writes while it still reads. Sizes are asked for first:
@@ -215,7 +234,7 @@ impl Repository {
     }
 
     fn run(&self, mut git: Command, input: Option<&str>) -> Result<Output, FlowError> {
-        let failed = |error| FlowError::Internal(format!("{}: cannot run git: {error}", self.place));
+        let failed = |error| self.failed(&error);
         let Some(input) = input else { return git.output().map_err(failed) };
         let piped = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn().map_err(failed)?;
@@ -224,6 +243,10 @@ impl Repository {
             let _ = stdin.write_all(input.as_bytes());
         }
         child.wait_with_output().map_err(failed)
+    }
+
+    fn failed(&self, error: &io::Error) -> FlowError {
+        FlowError::Internal(format!("{}: cannot run git: {error}", self.place))
     }
 
     fn check(&self, done: Output) -> Result<Output, FlowError> {
@@ -247,7 +270,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            file_bytes: FILE_BYTES_MAX,
+            file_bytes: HISTORY_FILE_BYTES_MAX,
             batch_bytes: HISTORY_BATCH_BYTES_MAX,
             left_bytes: HISTORY_BYTES_MAX,
         }
@@ -275,6 +298,22 @@ impl Limits {
         };
         sizes.iter().map(fits).take_while(|fits| *fits).count().max(1)
     }
+}
+
+/// The files that git lists, each ended by a zero byte; `None` where there are more than these limits allow.
+fn read_listing(listing: impl Read, files_max: usize, bytes_max: u64) -> io::Result<Option<Vec<File>>> {
+    let mut rest = BufReader::new(listing).take(bytes_max);
+    let (mut files, mut entry) = (Vec::new(), Vec::new());
+    while rest.read_until(0, &mut entry)? > 0 {
+        if files.len() == files_max || entry.pop() != Some(0) {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&entry);
+        let file = text.split_once('\t').and_then(|(about, path)| Some((path, about.split(' ').nth(2)?)));
+        files.extend(file.map(|(path, id)| (path.to_owned(), id.to_owned())));
+        entry.clear();
+    }
+    Ok((rest.limit() > 0).then_some(files))
 }
 
 /// The next blob of a batch: a line of id, kind and size, then its bytes and a line's end. A line alone tells of one that is missing.
@@ -308,6 +347,17 @@ mod tests {
         // Whatever alone is too large for a batch has one of its own.
         assert_eq!(batches, [2, 2, 1, 3, 2, 1]);
         assert_eq!(Limits { batch_bytes: 1, ..limits }.batch_len(&sizes[2..]), 1);
+    }
+
+    #[test]
+    fn a_listing_beyond_a_limit_is_none() {
+        let listing = b"100644 blob aa\truns/a\x00100644 blob bb\truns/b\0".as_slice();
+        let files = [("runs/a", "aa"), ("runs/b", "bb")].map(|(path, id)| (path.to_owned(), id.to_owned()));
+        let bytes = listing.len() as u64;
+        assert_eq!(read_listing(listing, 2, bytes + 1).unwrap(), Some(files.to_vec()));
+        assert_eq!(read_listing(listing, 1, bytes + 1).unwrap(), None);
+        assert_eq!(read_listing(listing, 2, bytes - 1).unwrap(), None);
+        assert_eq!(read_listing(b"".as_slice(), 2, 1).unwrap(), Some(Vec::new()));
     }
 
     #[test]

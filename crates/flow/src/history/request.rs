@@ -74,6 +74,8 @@ pub struct PruneRequest {
 pub struct AcceptRequest {
     pub store: Option<Location>,
     pub select: SeriesFilter,
+    /// Whether all series are meant if nothing selects any.
+    pub all: bool,
     /// The commit from whose first point on; the newest point if absent.
     pub revision: Option<String>,
     pub by: Option<String>,

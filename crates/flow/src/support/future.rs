@@ -21,6 +21,11 @@ pub fn refuse_future(at: Timestamp, path: &Path) -> Result<(), FlowError> {
     }
 }
 
+/// Whether a time has not come yet.
+pub fn is_future(at: Timestamp) -> bool {
+    Timestamp::parse(&clock::timestamp_utc()).is_some_and(|now| is_ahead(at, now))
+}
+
 fn is_ahead(at: Timestamp, now: Timestamp) -> bool {
     at.millis().saturating_sub(now.millis()) > AHEAD_MS_MAX
 }

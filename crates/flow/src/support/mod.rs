@@ -15,8 +15,8 @@ pub mod suites;
 pub mod tensors;
 pub mod waivers;
 
-pub use future::refuse_future;
-pub use person::person;
+pub use future::{is_future, refuse_future};
+pub use person::{is_person, person};
 
 use crate::error::FlowError;
 use holdpoint_process::git;

@@ -49,7 +49,8 @@ pub fn person(named: Option<&str>, does: &str) -> Result<String, FlowError> {
     }
 }
 
-fn is_person(name: &str) -> bool {
+/// Whether a name is a person's, as far as words tell.
+pub fn is_person(name: &str) -> bool {
     let word = name.trim_start_matches('@').to_lowercase();
     let word: String = word.chars().filter(|c| !matches!(c, ' ' | '-' | '_' | '.')).collect();
     is_said(&word) && !NO_PERSON.contains(&word.as_str()) && !word.ends_with("[bot]")

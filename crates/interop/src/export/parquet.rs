@@ -3,6 +3,7 @@
 
 use super::thrift::Struct;
 use super::{Export, Sample, UNIT};
+use holdpoint_model::limits::one_line;
 
 /// Begins and ends a file.
 const MAGIC: &[u8] = b"PAR1";
@@ -61,7 +62,9 @@ fn columns<'a>() -> [Column<Sample<'a>>; 8] {
     ]
 }
 
+/// Text as in a cell of a CSV: on one line, without what paints or hides.
 pub(super) fn append_text(text: &str, bytes: &mut Vec<u8>) {
+    let text = one_line(text);
     bytes.extend(u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
     bytes.extend_from_slice(text.as_bytes());
 }

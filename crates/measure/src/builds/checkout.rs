@@ -37,6 +37,7 @@ impl Git {
     /// Checks another commit out in place. Only files that differ are written, so their times are newer than whatever
     /// was built from the old ones; files that git does not track stay.
     pub(super) fn move_checkout(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
+        self.check_settings()?;
         let mut command = checkout_command(dir);
         let output = finish(command.args(["checkout", "--quiet", "--force", "--detach", commit]))?;
         if output.status.success() { Ok(()) } else { Err(failed(dir, commit, complaint(&output))) }
@@ -46,6 +47,7 @@ impl Git {
         if !dir.join(".gitmodules").is_file() {
             return Ok(());
         }
+        self.check_settings()?;
         let mut command = checkout_command(dir);
         let arguments = ["submodule", "--quiet", "update", "--init", "--recursive", "--force"];
         let output = finish(command.args(arguments))?;
@@ -74,6 +76,7 @@ impl Git {
 
     /// Puts files of another commit into a checkout.
     pub(super) fn take(&self, dir: &Path, taken: &Taken) -> Result<(), BuildError> {
+        self.check_settings()?;
         let mut command = checkout_command(dir);
         command.args(["--literal-pathspecs", "checkout", "--quiet", &taken.commit, "--"]).args(&taken.paths);
         let output = finish(&mut command)?;
@@ -109,7 +112,8 @@ impl Git {
         let _ = remove_folder(dir);
     }
 
-    fn common_dir(&self) -> Result<PathBuf, BuildError> {
+    /// The folder of the repository's objects, branches and settings.
+    pub(super) fn common_dir(&self) -> Result<PathBuf, BuildError> {
         let asked = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
         let path = self.succeed("rev-parse", &asked)?.stdout;
         Ok(PathBuf::from(OsStr::from_bytes(path.strip_suffix(b"\n").unwrap_or(&path))))

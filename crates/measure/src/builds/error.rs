@@ -65,6 +65,12 @@ pub enum BuildError {
         dir.display()
     )]
     Changed { dir: PathBuf, file: String, meanwhile: String },
+    #[error(
+        "{}: git's {what} changed while code ran, so files that are checked out from now on may not be those of their commit; if that was \
+         you, run this again, else look at it with \"git config --list --show-origin\" and put it back",
+        root.display()
+    )]
+    Settings { root: PathBuf, what: String },
     #[error(transparent)]
     Store(#[from] holdpoint_store::StoreError),
     #[error("{}: {source}; check the free space and the owner, or remove the folder", path.display())]

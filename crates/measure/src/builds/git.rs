@@ -2,6 +2,7 @@
 //! only, so that no user setting changes an answer.
 
 use super::error::BuildError;
+use super::settings::Settings;
 use crate::machine::hex;
 use holdpoint_model::limits::clean_text;
 use holdpoint_process::git::{self, GitError};
@@ -25,13 +26,18 @@ pub struct Commit {
 pub(super) struct Git {
     /// Root of the work tree.
     pub(super) root: PathBuf,
+    /// As they were before any code of the change ran.
+    pub(super) settings: Settings,
 }
 
 impl Git {
     pub(super) fn open(dir: &Path) -> Result<Self, BuildError> {
         let output = ask(dir, &["rev-parse", "--git-dir"])?;
         match git::root(dir) {
-            Some(root) if output.status.success() => Ok(Self { root }),
+            Some(root) if output.status.success() => {
+                let git = Self { root, settings: Settings::default() };
+                Ok(Self { settings: git.read_settings()?, ..git })
+            }
             _ => Err(BuildError::NotARepository { dir: dir.to_owned(), detail: complaint(&output) }),
         }
     }

@@ -1,10 +1,10 @@
-//! The inventory of a build: all files of its checkout with their hashes, taken when it was finished.
+//! The inventory of a build: all files of its checkout with their hashes, and all folders, taken when it was finished.
 //!
 //! A build whose files differ from their inventory is not used: what another revision's build or a measured program wrote into it must not
 //! be measured as its own. Programs run as the user who owns the builds, so nothing keeps them from writing: a change is found afterwards.
 
 use super::error::BuildError;
-use super::same::list;
+use super::same::{Tree, walk};
 use crate::machine::hex;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::pattern::matches;
@@ -34,9 +34,18 @@ pub struct Inventory {
     root: PathBuf,
     /// Without it the folder is no build.
     marker: PathBuf,
-    /// By path within the checkout, in ASCII: the same for a path of any bytes.
-    files: Arc<BTreeMap<String, FileRecord>>,
+    records: Arc<Records>,
 }
+
+/// By path within the checkout, in ASCII: the same for a path of any bytes.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Records {
+    files: BTreeMap<String, FileRecord>,
+    folders: BTreeMap<String, FolderRecord>,
+}
+
+/// Seconds and nanoseconds.
+type Time = (i64, i64);
 
 /// A file as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,15 +53,24 @@ struct FileRecord {
     mode: u32,
     size_bytes: u64,
     inode: u64,
-    /// When the system last saw it change, which no program can set: seconds and nanoseconds. Absent where it was changed while it was
+    /// When the system last saw it change, which no program can set. Absent where it was changed while it was
     /// recorded, or too short before: the clock could not tell a further change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    changed: Option<(i64, i64)>,
-    /// Whether it has other names: a tool's cache shares it, and other builds may change how many there are.
+    changed: Option<Time>,
+    /// Whether it has names outside of the checkout: a tool's cache shares it, and other builds may change how many there are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_linked: bool,
     /// Of its content, or of a link's target.
     sha256: String,
+}
+
+/// A folder as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct FolderRecord {
+    inode: u64,
+    /// Absent as for a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changed: Option<Time>,
 }
 
 /// How the files differ from their inventory, by path.
@@ -60,39 +78,65 @@ struct FileRecord {
 pub(super) struct Differences {
     /// Of other content or mode, or gone.
     pub(super) changed: Vec<String>,
-    /// Written or replaced, but as they were: they may have been something else in between.
-    pub(super) rewritten: Vec<String>,
-    pub(super) added: Vec<PathBuf>,
+    /// Written, replaced or moved, but as they were: they may have been something else in between.
+    rewritten: Vec<String>,
+    added: Vec<PathBuf>,
+    /// Whether any file had to be read.
+    has_read: bool,
+}
+
+impl Differences {
+    /// The first file that may have been another, but for those that these patterns name.
+    fn first_touched(&self, ignored: &[String]) -> Option<String> {
+        let mut names = self.changed.iter().chain(&self.rewritten);
+        names.find(|name| !ignored.iter().any(|pattern| matches(pattern, name))).map(|name| clean_text(name))
+    }
+
+    fn is_none(&self) -> bool {
+        let Self { changed, rewritten, added, has_read } = self;
+        changed.is_empty() && rewritten.is_empty() && added.is_empty() && !has_read
+    }
 }
 
 impl Inventory {
     /// Takes the inventory of a build that is finished, and makes its programs read-only: against accidents only.
     pub(super) fn take(root: &Path, marker: &Path) -> io::Result<Self> {
-        protect(root)?;
-        let none = Self { root: root.to_owned(), marker: marker.to_owned(), files: Arc::default() };
-        none.renewed()
+        Self { root: root.to_owned(), marker: marker.to_owned(), records: Arc::default() }.taken_again()
     }
 
-    /// The inventory as it is now. Files that have not changed are not read again.
-    pub(super) fn renewed(&self) -> io::Result<Self> {
+    /// The same after a program of the build's own has run alone, such as its harness when it lists benchmarks. Files that have not changed
+    /// are not read again.
+    pub(super) fn taken_again(&self) -> io::Result<Self> {
+        let mut tree = listed(&self.root)?;
+        set_modes(&self.root, &mut tree, |mode| mode & !WRITABLE)?;
+        self.renewed(&tree)
+    }
+
+    /// The inventory after all that was added is removed.
+    pub(super) fn cleaned(&self, found: &Differences) -> io::Result<Self> {
+        if found.is_none() {
+            return Ok(self.clone());
+        }
+        found.added.iter().try_for_each(|path| fs::remove_file(self.root.join(path)))?;
+        self.renewed(&listed(&self.root)?)
+    }
+
+    fn renewed(&self, tree: &Tree) -> io::Result<Self> {
         let clock = next_tick(&self.root)?;
-        let mut files = BTreeMap::new();
-        for (path, found) in listed(&self.root)? {
-            let name = name(&path);
-            let known = self.files.get(&name).filter(|known| known.is_untouched(&found));
+        let links = Links::of(tree);
+        let mut records = Records::default();
+        for (path, found) in &tree.files {
+            let name = name(path);
+            let known = self.records.files.get(&name).filter(|known| known.is_untouched(found));
             let record = match known {
                 Some(known) => known.clone(),
-                None => FileRecord::of(&self.root.join(&path), &found, clock)?,
+                None => FileRecord::of(&self.root.join(path), found, clock, links.are_outside(found))?,
             };
-            files.insert(name, record);
+            records.files.insert(name, record);
         }
-        Ok(Self { files: Arc::new(files), ..self.clone() })
-    }
-
-    /// The same after a program of the build's own has run alone, such as its harness when it lists benchmarks.
-    pub(super) fn taken_again(&self) -> io::Result<Self> {
-        protect(&self.root)?;
-        self.renewed()
+        let folders = tree.folders.iter();
+        records.folders = folders.map(|(path, found)| (name(path), FolderRecord::of(found, clock))).collect();
+        Ok(Self { records: Arc::new(records), ..self.clone() })
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -100,21 +144,21 @@ impl Inventory {
     }
 
     pub(super) fn write(&self, path: &Path) -> Result<(), BuildError> {
-        Ok(holdpoint_store::write_json(path, &*self.files)?)
+        Ok(holdpoint_store::write_json(path, &*self.records)?)
     }
 
     /// The inventory in a file, if there is one that can be read.
     pub(super) fn read(path: &Path, root: &Path, marker: &Path) -> Option<Self> {
-        let files: BTreeMap<String, FileRecord> =
-            serde_json::from_str(&holdpoint_store::read_text(path).ok()?).ok()?;
-        Some(Self { root: root.to_owned(), marker: marker.to_owned(), files: Arc::new(files) })
+        let records: Records = serde_json::from_str(&holdpoint_store::read_text(path).ok()?).ok()?;
+        Some(Self { root: root.to_owned(), marker: marker.to_owned(), records: Arc::new(records) })
     }
 
     /// Compares the files with the inventory. Only those that the system has seen change are read.
     pub(super) fn differences(&self) -> io::Result<Differences> {
         let mut found = Differences::default();
-        let mut left: BTreeMap<&String, &FileRecord> = self.files.iter().collect();
-        for (path, metadata) in listed(&self.root)? {
+        let mut left: BTreeMap<&String, &FileRecord> = self.records.files.iter().collect();
+        let tree = listed(&self.root)?;
+        for (path, metadata) in tree.files {
             let name = name(&path);
             let Some(record) = left.remove(&name) else {
                 found.added.push(path);
@@ -123,8 +167,10 @@ impl Inventory {
             if record.is_untouched(&metadata) {
                 continue;
             }
-            let is_same = FileRecord::of(&self.root.join(&path), &metadata, (i64::MAX, 0))
-                .is_ok_and(|now| now.sha256 == record.sha256 && (now.mode ^ record.mode) & !WRITABLE == 0);
+            found.has_read = true;
+            let is_same_mode = (metadata.mode() ^ record.mode) & !WRITABLE == 0;
+            let is_same = is_same_mode
+                && hash(&self.root.join(&path), &metadata).is_ok_and(|sha256| sha256 == record.sha256);
             match is_same {
                 false => found.changed.push(name),
                 true if record.changed.is_none() || record.is_linked => {}
@@ -132,25 +178,32 @@ impl Inventory {
             }
         }
         found.changed.extend(left.into_keys().cloned());
+        for (path, metadata) in tree.folders {
+            let name = name(&path);
+            if self.records.folders.get(&name).is_some_and(|record| record.was_moved(&metadata)) {
+                found.rewritten.push(if name.is_empty() { ".".to_owned() } else { name });
+            }
+        }
         Ok(found)
     }
 
     /// The first file that is not what it was, but for those that these patterns name; a file that cannot be read is not.
     pub(crate) fn touched(&self, ignored: &[String]) -> Option<String> {
-        let found = match self.differences() {
-            Ok(found) => found,
-            Err(error) => return Some(format!("its folder ({error})")),
-        };
-        let mut names = found.changed.into_iter().chain(found.rewritten);
-        names.find(|name| !ignored.iter().any(|pattern| matches(pattern, name))).map(|name| clean_text(&name))
+        match self.differences() {
+            Ok(found) => found.first_touched(ignored),
+            Err(error) => Some(format!("its folder ({error})")),
+        }
     }
 
     /// The first file that is not what it was, or was not there.
     pub(super) fn disturbed(&self) -> Option<String> {
-        self.touched(&[]).or_else(|| {
-            let added = self.differences().ok()?.added.into_iter().next()?;
-            Some(clean_text(&name(&added)))
-        })
+        match self.differences() {
+            Ok(found) => {
+                let added = || Some(clean_text(&name(found.added.first()?)));
+                found.first_touched(&[]).or_else(added)
+            }
+            Err(error) => Some(format!("its folder ({error})")),
+        }
     }
 
     /// From now on it is no build: nothing will be measured from it again.
@@ -162,21 +215,58 @@ impl Inventory {
 
 impl FileRecord {
     /// A file that was found like this. What changes at or after `clock` may change again unseen.
-    fn of(path: &Path, found: &Metadata, clock: (i64, i64)) -> io::Result<Self> {
-        let changed = (found.ctime(), found.ctime_nsec());
+    fn of(path: &Path, found: &Metadata, clock: Time, is_linked: bool) -> io::Result<Self> {
+        let changed = change_time(found);
         Ok(Self {
             mode: found.mode(),
             size_bytes: found.len(),
             inode: found.ino(),
             changed: (changed < clock).then_some(changed),
-            is_linked: found.is_file() && found.nlink() > 1,
+            is_linked,
             sha256: hash(path, found)?,
         })
     }
 
     fn is_untouched(&self, found: &Metadata) -> bool {
-        let now = (found.mode(), found.len(), found.ino(), Some((found.ctime(), found.ctime_nsec())));
+        let now = (found.mode(), found.len(), found.ino(), Some(change_time(found)));
         (self.mode, self.size_bytes, self.inode, self.changed) == now
+    }
+}
+
+impl FolderRecord {
+    fn of(found: &Metadata, clock: Time) -> Self {
+        let changed = change_time(found);
+        Self { inode: found.ino(), changed: (changed < clock).then_some(changed) }
+    }
+
+    /// Whether this very folder was moved last: away and back again, for example, with another one in its place in between. A file that is
+    /// made or removed in it changes both times at once. Another folder in its place has other files in it.
+    fn was_moved(&self, found: &Metadata) -> bool {
+        found.ino() == self.inode
+            && self.changed.is_some_and(|changed| changed != change_time(found))
+            && change_time(found) != (found.mtime(), found.mtime_nsec())
+    }
+}
+
+fn change_time(found: &Metadata) -> Time {
+    (found.ctime(), found.ctime_nsec())
+}
+
+/// How many names files with several of them have in a checkout.
+struct Links(BTreeMap<(u64, u64), u64>);
+
+impl Links {
+    fn of(tree: &Tree) -> Self {
+        let mut names = BTreeMap::new();
+        for found in tree.files.values().filter(|found| found.nlink() > 1) {
+            *names.entry((found.dev(), found.ino())).or_default() += 1;
+        }
+        Self(names)
+    }
+
+    /// Whether a file has names outside of the checkout.
+    fn are_outside(&self, found: &Metadata) -> bool {
+        found.is_file() && found.nlink() > self.0.get(&(found.dev(), found.ino())).copied().unwrap_or(1)
     }
 }
 
@@ -201,16 +291,15 @@ fn name(path: &Path) -> String {
     path.as_os_str().as_bytes().escape_ascii().to_string()
 }
 
-fn listed(root: &Path) -> io::Result<impl Iterator<Item = (PathBuf, Metadata)>> {
-    let is_left_out = |path: &Path| path.iter().any(|part| LEFT_OUT.iter().any(|name| part == *name));
-    Ok(list(root)?.into_iter().filter(move |(path, _)| !is_left_out(path)))
+fn listed(root: &Path) -> io::Result<Tree> {
+    walk(root, &LEFT_OUT)
 }
 
 /// The clock by which the file system dates changes, a tick after the last of them: it is coarse.
-fn next_tick(root: &Path) -> io::Result<(i64, i64)> {
-    let now = || -> io::Result<(i64, i64)> {
+fn next_tick(root: &Path) -> io::Result<Time> {
+    let now = || -> io::Result<Time> {
         let probe = tempfile::tempfile_in(root.parent().unwrap_or(root))?.metadata()?;
-        Ok((probe.ctime(), probe.ctime_nsec()))
+        Ok(change_time(&probe))
     };
     let (before, mut clock) = (now()?, now()?);
     for _ in 0..TICK_MS_MAX {
@@ -223,22 +312,26 @@ fn next_tick(root: &Path) -> io::Result<(i64, i64)> {
     Ok(clock)
 }
 
-/// Makes programs read-only, but those that a tool's cache shares.
-fn protect(root: &Path) -> io::Result<()> {
-    set_modes(root, |mode| mode & !WRITABLE)
-}
-
-/// Lets the next build in a workshop write to them.
+/// Lets the next build in a workshop write to programs.
 pub(super) fn unprotect(root: &Path) -> io::Result<()> {
-    set_modes(root, |mode| mode | 0o200)
+    set_modes(root, &mut listed(root)?, |mode| mode | 0o200)
 }
 
-fn set_modes(root: &Path, wanted: impl Fn(u32) -> u32) -> io::Result<()> {
-    for (path, found) in listed(root)? {
+/// Changes the modes of programs, but for those that a tool's cache shares.
+fn set_modes(root: &Path, tree: &mut Tree, wanted: impl Fn(u32) -> u32) -> io::Result<()> {
+    let links = Links::of(tree);
+    let mut has_links = false;
+    for (path, found) in &mut tree.files {
         let mode = found.permissions().mode();
-        if found.is_file() && mode & PROGRAM != 0 && found.nlink() == 1 && wanted(mode) != mode {
+        if found.is_file() && mode & PROGRAM != 0 && !links.are_outside(found) && wanted(mode) != mode {
             fs::set_permissions(root.join(path), Permissions::from_mode(wanted(mode)))?;
+            has_links |= found.nlink() > 1;
+            *found = root.join(path).symlink_metadata()?;
         }
+    }
+    if has_links {
+        // The other names of a file have its new mode too.
+        *tree = listed(root)?;
     }
     Ok(())
 }

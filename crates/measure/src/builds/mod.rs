@@ -15,6 +15,7 @@ mod git;
 mod inventory;
 mod listing;
 mod same;
+mod settings;
 mod wall;
 
 pub use cache::KEPT_MAX;
@@ -236,10 +237,17 @@ impl Builds {
 
     /// Fails if any file of a build has changed, or is new, while only others ran. Then the build is none any more.
     pub fn check(&self, built: &Built, meanwhile: &str) -> Result<(), BuildError> {
-        let Some(inventory) = &built.inventory else { return Ok(()) };
-        let Some(file) = inventory.disturbed() else { return Ok(()) };
-        inventory.discard();
-        Err(BuildError::Changed { dir: built.dir.clone(), file, meanwhile: meanwhile.to_owned() })
+        refuse_changed(built, Inventory::disturbed, meanwhile)
+    }
+
+    /// The same after its own programs ran as well: new files may be theirs, and those that these patterns name may have changed.
+    pub fn check_measured(
+        &self,
+        built: &Built,
+        ignored: &[String],
+        meanwhile: &str,
+    ) -> Result<(), BuildError> {
+        refuse_changed(built, |inventory| inventory.touched(ignored), meanwhile)
     }
 
     /// Takes a build's inventory again, after a program of its own has run alone: a harness builds its benchmarks when it lists them.
@@ -266,7 +274,7 @@ impl Builds {
         let dir = self.folder_in(self.root());
         if let Some(build) = build {
             let log = self.cache.root.join("in-place.log");
-            let wall = Wall { cache: &self.cache.root, own: None };
+            let wall = Wall { cache: &self.cache.root, own: None, git: None };
             BuildJob { what: "the work tree".to_owned(), dir: &dir, log: &log, wall }.run(build)?;
         }
         let seconds = start.elapsed().as_secs_f64();
@@ -326,7 +334,7 @@ impl Builds {
         let Some(inventory) = held.or_else(|| entry.read_inventory()) else { return Ok(Look::Missing) };
         let found = inventory.differences().map_err(cache::at(&entry.dir))?;
         let is_in_use = entry.is_in_use();
-        match found.changed.into_iter().next() {
+        match found.changed.first().cloned() {
             Some(file) if is_in_use => Err(BuildError::Changed {
                 dir: entry.dir.clone(),
                 file,
@@ -334,13 +342,7 @@ impl Builds {
             }),
             Some(file) => Ok(Look::Changed(file)),
             None if is_in_use => Ok(Look::Sound(inventory)),
-            None => {
-                for path in found.added {
-                    let path = entry.dir.join(path);
-                    fs::remove_file(&path).map_err(cache::at(&path))?;
-                }
-                Ok(Look::Sound(inventory.renewed().map_err(cache::at(&entry.dir))?))
-            }
+            None => Ok(Look::Sound(inventory.cleaned(&found).map_err(cache::at(&entry.dir))?)),
         }
     }
 
@@ -410,11 +412,23 @@ impl Builds {
             detail: format!("{}, the folder of the suite: {error}", self.folder.display()),
         })?;
         if let Some(build) = order.build {
-            let wall = Wall { cache: &self.cache.root, own: Some(&entry.dir) };
+            let git = self.git.common_dir()?;
+            let wall = Wall { cache: &self.cache.root, own: Some(&entry.dir), git: Some(&git) };
             BuildJob { what: format!("commit {commit}"), dir: &dir, log: &entry.log, wall }.run(build)?;
         }
         entry.mark(&order.marker())
     }
+}
+
+fn refuse_changed(
+    built: &Built,
+    find_file: impl FnOnce(&Inventory) -> Option<String>,
+    meanwhile: &str,
+) -> Result<(), BuildError> {
+    let Some(inventory) = &built.inventory else { return Ok(()) };
+    let Some(file) = find_file(inventory) else { return Ok(()) };
+    inventory.discard();
+    Err(BuildError::Changed { dir: built.dir.clone(), file, meanwhile: meanwhile.to_owned() })
 }
 
 /// The words of all commands of a suite, each of which may name a file.

@@ -123,21 +123,40 @@ fn is_alike(base: &Metadata, head: &Metadata) -> bool {
     of(base) == of(head)
 }
 
-/// All files and links below a folder, by their path in it.
-pub(super) fn list(root: &Path) -> io::Result<BTreeMap<PathBuf, Metadata>> {
-    let (mut files, mut folders) = (BTreeMap::new(), vec![PathBuf::new()]);
-    while let Some(folder) = folders.pop() {
+/// What is below a folder, by path in it.
+#[derive(Default)]
+pub(super) struct Tree {
+    /// Files and links.
+    pub(super) files: BTreeMap<PathBuf, Metadata>,
+    /// The folder itself, under an empty path, and those below it.
+    pub(super) folders: BTreeMap<PathBuf, Metadata>,
+}
+
+/// All files and links below a folder.
+fn list(root: &Path) -> io::Result<BTreeMap<PathBuf, Metadata>> {
+    Ok(walk(root, &[])?.files)
+}
+
+/// All below a folder but what has one of these names.
+pub(super) fn walk(root: &Path, left_out: &[&str]) -> io::Result<Tree> {
+    let mut tree = Tree::default();
+    let mut folders = vec![(PathBuf::new(), fs::metadata(root)?)];
+    while let Some((folder, metadata)) = folders.pop() {
         for entry in fs::read_dir(root.join(&folder))? {
             let entry = entry?;
+            if left_out.iter().any(|name| entry.file_name() == *name) {
+                continue;
+            }
             let (path, found) = (folder.join(entry.file_name()), entry.metadata()?);
             if found.is_dir() {
-                folders.push(path);
+                folders.push((path, found));
             } else {
-                files.insert(path, found);
+                tree.files.insert(path, found);
             }
         }
+        tree.folders.insert(folder, metadata);
     }
-    Ok(files)
+    Ok(tree)
 }
 
 /// The content of a file or the target of a link, without what differs between checkouts of the same build.

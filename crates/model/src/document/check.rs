@@ -1,6 +1,6 @@
 //! Values that have the right form and make no sense. Nothing behind a reader sees a time that is zero, negative or not a number.
 
-use super::summary::check_summaries;
+use super::summary::{check_summaries, is_close};
 use super::{Document, FileError, Kind};
 use crate::limits::{TIME_MS_MAX, TIME_MS_MIN, TOLERANCE_MAX, clean_text};
 use crate::{Baseline, Measured, Outcome, Report, Samples};
@@ -26,6 +26,14 @@ impl Document for Baseline {
             check_time(&format!("metrics.{name}.value_ms"), metric.value_ms)?;
             for value_ms in &metric.runs_ms {
                 check_time(&format!("metrics.{name}.runs_ms"), *value_ms)?;
+            }
+            let of_runs = holdpoint_stats::median(&metric.runs_ms);
+            if let Some(is) = of_runs.filter(|is| !is_close(metric.value_ms, *is)) {
+                let what = format!(
+                    "is {}, the median of its runs_ms {is}: it was edited; put it back, or record it again",
+                    metric.value_ms
+                );
+                return value_error(format!("metrics.{name}.value_ms"), &what);
             }
             let noise = metric.noise.as_ref().map(|noise| &noise.sd);
             let visible = metric.smallest_visible_slowdown.iter().chain(&metric.slow_stretches).chain(noise);

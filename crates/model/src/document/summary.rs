@@ -9,16 +9,31 @@ const ROUNDING: f64 = 1e-9;
 
 /// Whether two numbers differ by rounding at most.
 pub fn is_close(one: f64, other: f64) -> bool {
-    one == other || (one - other).abs() <= ROUNDING * one.abs().max(other.abs())
+    is_within(one, other, ROUNDING)
+}
+
+fn is_within(one: f64, other: f64, rounding: f64) -> bool {
+    one == other || (one - other).abs() <= rounding * one.abs().max(other.abs())
+}
+
+/// Another tool's samples were rounded to whole nanoseconds after their summaries were taken.
+fn rounding(measured: &Measured) -> f64 {
+    let elapsed_ns = measured.samples.rounds.iter().flat_map(|round| &round.elapsed_ns);
+    1e-6 + elapsed_ns.min().map_or(0.0, |shortest_ns| 1.0 / *shortest_ns as f64)
 }
 
 pub(super) fn check_summaries(report: &Report) -> Result<(), FileError> {
-    // The report of another tool's file keeps that tool's own number beside its samples.
+    // The report of another tool's file keeps that tool's own middle value beside its samples.
     let is_imported = report.toolchain.holdpoint.is_empty();
     for (name, measurement) in &report.benchmarks {
         let Outcome::Measured(measured) = &measurement.outcome else { continue };
-        let contradiction = if is_imported { beyond_samples(measured) } else { contradiction(measured) };
-        if let Some(what) = contradiction {
+        let found = match is_imported {
+            true => {
+                beyond_samples(measured).or_else(|| contradiction(measured, &["p50_ms"], rounding(measured)))
+            }
+            false => contradiction(measured, &[], ROUNDING),
+        };
+        if let Some(what) = found {
             return value_error(format!("benchmarks.{name}"), &what);
         }
     }
@@ -35,8 +50,8 @@ pub(super) fn check_summaries(report: &Report) -> Result<(), FileError> {
 fn beyond_samples(measured: &Measured) -> Option<String> {
     let times_ms = sorted_ms(measured);
     let [low, high] = [*times_ms.first()?, *times_ms.last()?];
-    // Samples were rounded to whole nanoseconds.
-    let is_inside = measured.p50_ms >= low * (1.0 - 1e-6) && measured.p50_ms <= high * (1.0 + 1e-6);
+    let rounding = rounding(measured);
+    let is_inside = measured.p50_ms >= low * (1.0 - rounding) && measured.p50_ms <= high * (1.0 + rounding);
     let p50_ms = measured.p50_ms;
     (!is_inside)
         .then(|| format!("p50_ms is {p50_ms}, its samples lie between {low} and {high}: it was edited"))
@@ -48,8 +63,8 @@ fn sorted_ms(measured: &Measured) -> Vec<f64> {
     times_ms
 }
 
-/// The first summary that its samples do not give.
-fn contradiction(measured: &Measured) -> Option<String> {
+/// The first summary that its samples do not give, but for those that may be another's.
+fn contradiction(measured: &Measured, foreign: &[&str], rounding: f64) -> Option<String> {
     let samples = &measured.samples;
     // In order, because the sums below were taken in it.
     let times_ms: Vec<f64> = samples.per_call_ns().map(|ns| ns / 1e6).collect();
@@ -80,7 +95,7 @@ fn contradiction(measured: &Measured) -> Option<String> {
     let cpu = measured
         .cpu_p50_ms
         .map(|stated| ("cpu_p50_ms", stated, stats::median(&cpu_ms).unwrap_or(0.0), of_median));
-    let first =
-        stated.into_iter().chain(cpu).chain(stretches).find(|(_, stated, is, _)| !is_close(*stated, *is));
+    let mut own = stated.into_iter().chain(cpu).chain(stretches).filter(|(key, ..)| !foreign.contains(key));
+    let first = own.find(|(_, stated, is, _)| !is_within(*stated, *is, rounding));
     first.map(|(key, stated, is, what)| format!("{key} is {stated}, {what} {is}: it was edited"))
 }

@@ -113,15 +113,35 @@ fn a_summary_that_its_samples_do_not_give_is_refused() {
     let said = refused(&|report| report["metrics"]["tile_pack_p50_ms"] = 0.1.into());
     assert!(said.starts_with("metrics.tile_pack_p50_ms: is 0.1, which its workload does not say"), "{said}");
     // Another tool's own number may be any statistic of its samples.
-    let imported = |p50_ms: f64| {
+    let imported = |key: &str, value_ms: f64| {
         let mut report = report.clone();
         report["toolchain"]["holdpoint"] = "".into();
         report["metrics"] = serde_json::json!({});
-        report["benchmarks"]["tile_pack"]["p50_ms"] = p50_ms.into();
+        report["benchmarks"]["tile_pack"][key] = value_ms.into();
         read::<Report>(&report.to_string()).map(|_| ()).map_err(|error| error.to_string())
     };
-    assert_eq!(imported(0.2207), Ok(()));
-    assert!(imported(0.1).unwrap_err().contains("p50_ms is 0.1, its samples lie between 0.2205 and"));
+    assert_eq!(imported("p50_ms", 0.2207), Ok(()));
+    assert!(
+        imported("p50_ms", 0.1).unwrap_err().contains("p50_ms is 0.1, its samples lie between 0.2205 and")
+    );
+    for key in ["p95_ms", "p99_ms", "mean_ms", "min_ms", "cpu_p50_ms", "slow_stretches"] {
+        let said = imported(key, 0.1).unwrap_err();
+        assert!(said.contains(&format!("tile_pack: {key} is 0.1, ")), "{said}");
+    }
+}
+
+#[test]
+fn a_baselines_value_is_the_median_of_its_runs() {
+    let with = |runs_ms: &str| {
+        let metric = format!(r#"{{"value_ms": 2.0, "runs_ms": {runs_ms}}}"#);
+        let text = format!(r#"{{"schema_version": 1, "suite": "s", "metrics": {{"a_ms": {metric}}}}}"#);
+        read::<Baseline>(&text).map(|_| ()).map_err(|error| error.to_string())
+    };
+    for runs_ms in ["[]", "[2.0]", "[3.0, 1.0, 2.0]", "[1.0, 3.0]"] {
+        assert_eq!(with(runs_ms), Ok(()), "{runs_ms}");
+    }
+    let said = with("[1.0, 1.1, 0.9]").unwrap_err();
+    assert!(said.contains("metrics.a_ms.value_ms: is 2, the median of its runs_ms 1"), "{said}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod revisions;
 
 pub use commands::CommandPair;
 pub use revisions::{
-    Base, Head, Purpose, as_revision_suite, build, check_of_revision, is_same_everywhere, listed,
+    Base, Head, Purpose, Revisions, as_revision_suite, build, check_of_revision, is_same_everywhere, listed,
     revision_suite, with_benches_of,
 };
 
@@ -20,7 +20,7 @@ use holdpoint_measure::ab::{Sides, conditions};
 use holdpoint_measure::builds::{Builds, Inventory};
 use holdpoint_model::ab::SameBuild;
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
-use holdpoint_model::{Side, Suite};
+use holdpoint_model::{Revision, Side, Suite};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Two sides that can be started.
@@ -59,7 +59,7 @@ pub enum Planned {
     /// Suites whose workers may have workloads to list.
     Suites { suites: Box<[Suite; 2]>, sides: Box<[Side; 2]> },
     /// Revisions of the repository around the current folder.
-    Revisions { suite: Box<Suite>, base: Base, head: Head },
+    Revisions { suite: Box<Suite>, revisions: Box<Revisions> },
 }
 
 impl Planned {
@@ -68,8 +68,7 @@ impl Planned {
         match sides {
             AbSides::Commands(pair) => commands::plan(pair),
             AbSides::Revisions { suite, base, head } => {
-                let suite = Box::new(revision_suite(suite)?);
-                Ok(Self::Revisions { suite, base: Base::named(base), head: head.clone() })
+                Self::revisions(revision_suite(suite)?, Base::named(base), head)
             }
             AbSides::Workers { suite, base, head } => {
                 let suite = suites::load(suite)?;
@@ -81,6 +80,12 @@ impl Planned {
                 Ok(Self::suites([side(base)?, side(head)?], [labelled(&base.name), labelled(&head.name)]))
             }
         }
+    }
+
+    /// Looks two revisions up.
+    pub fn revisions(suite: Suite, base: Base, head: &Head) -> Result<Self, FlowError> {
+        let revisions = Box::new(Revisions::read(&suite, base, head)?);
+        Ok(Self::Revisions { suite: Box::new(suite), revisions })
     }
 
     fn suites(suites: [Suite; 2], sides: [Side; 2]) -> Self {
@@ -95,6 +100,14 @@ impl Planned {
         }
     }
 
+    /// The revision under test.
+    pub fn head_revision(&self) -> Option<Revision> {
+        match self {
+            Self::Suites { sides, .. } => sides[1].revision.clone(),
+            Self::Revisions { revisions, .. } => Some(revisions.head_revision()),
+        }
+    }
+
     /// Builds the sides and asks them for their workloads: from here on, their code runs.
     pub fn prepare(self, decide: &Decision, watch: &dyn Watch) -> Result<Prepared, FlowError> {
         match self {
@@ -104,7 +117,7 @@ impl Planned {
                 suites::check_gated(&[&base, &head])?;
                 Ok(Prepared::new(with_settings(base, head, decide), of_base, of_head))
             }
-            Self::Revisions { suite, base, head } => revisions::prepare(&suite, &base, &head, decide, watch),
+            Self::Revisions { suite, revisions } => revisions::prepare(&suite, *revisions, decide, watch),
         }
     }
 }

@@ -37,29 +37,70 @@ pub enum Head {
     },
 }
 
-/// Two revisions of the repository around the current folder.
+/// Two revisions of the repository around the current folder, as commits: names are looked up before any code of the change runs, which
+/// may move branches and files.
+pub struct Revisions {
+    builds: Builds,
+    base: Base,
+    base_commit: String,
+    /// Name of the side under test.
+    head: String,
+    commit: String,
+    /// Tracked files that differ from the commit.
+    changes: Vec<String>,
+    /// Hash of the changes, where the work tree is built with them.
+    in_place: Option<String>,
+}
+
+impl Revisions {
+    pub(super) fn read(suite: &Suite, base: Base, head: &Head) -> Result<Self, FlowError> {
+        let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
+        let base_commit = builds.resolve(&base.revision)?;
+        let (name, changes) = match head {
+            Head::Rev(rev) => (rev.as_str(), Vec::new()),
+            Head::WorkTree { .. } => ("HEAD", builds.changes()?),
+        };
+        let commit = builds.resolve(name)?;
+        let is_in_place = !changes.is_empty() || matches!(head, Head::WorkTree { in_place: true });
+        let in_place = is_in_place.then(|| builds.changes_sha256()).transpose()?;
+        let head = if is_in_place { "working tree" } else { name }.to_owned();
+        let builds = with_benches_of(builds, &commit, suite);
+        Ok(Self { builds, base, base_commit, head, commit, changes, in_place })
+    }
+
+    pub(super) fn head_revision(&self) -> Revision {
+        Revision { commit: self.commit.clone(), dirty: !self.changes.is_empty() }
+    }
+
+    /// Refuses a work tree that is not the one that was looked at.
+    fn check_work_tree(&self) -> Result<(), FlowError> {
+        let Some(changes_sha256) = &self.in_place else { return Ok(()) };
+        if self.builds.resolve("HEAD")? == self.commit && self.builds.changes_sha256()? == *changes_sha256 {
+            return Ok(());
+        }
+        Err(FlowError::Input(format!(
+            "{}: HEAD or tracked files changed while code ran, so what would be compared is not the change that was asked about; \
+             let builds and benchmarks write to files that git does not track, or commit the change first",
+            self.builds.root().display()
+        )))
+    }
+}
+
+/// Builds both revisions, and asks them for their workloads.
 pub(super) fn prepare(
     suite: &Suite,
-    base: &Base,
-    head: &Head,
+    revisions: Revisions,
     decide: &Decision,
     watch: &dyn Watch,
 ) -> Result<Prepared, FlowError> {
-    let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
-    let base_commit = builds.resolve(&base.revision)?;
-    let (name, changes) = match head {
-        Head::Rev(rev) => (rev.as_str(), Vec::new()),
-        Head::WorkTree { .. } => ("HEAD", builds.changes()?),
-    };
-    let commit = builds.resolve(name)?;
-    let is_dirty = !changes.is_empty();
-    if base.reason.is_some() || is_dirty {
-        watch.note(&describe(base, &base_commit, &changes));
+    let is_dirty = !revisions.changes.is_empty();
+    if revisions.base.reason.is_some() || is_dirty {
+        watch.note(&describe(&revisions.base, &revisions.base_commit, &revisions.changes));
     }
-    let is_in_place = is_dirty || matches!(head, Head::WorkTree { in_place: true });
-    let builds = with_benches_of(builds, &commit, suite);
-    let label = if is_in_place { "working tree" } else { name };
-    let mut base_built = build(&builds, &base_commit, suite, Purpose::Verdict, watch)?;
+    let mut base_built = build(&revisions.builds, &revisions.base_commit, suite, Purpose::Verdict, watch)?;
+    revisions.check_work_tree()?;
+    let Revisions { builds, base, base_commit, head: label, commit, in_place, .. } = revisions;
+    let is_in_place = in_place.is_some();
     let mut head_built = match is_in_place {
         true => builds.build_in_place(suite.build.as_ref())?,
         false => build(&builds, &commit, suite, Purpose::Verdict, watch)?,
@@ -70,7 +111,7 @@ pub(super) fn prepare(
     let meanwhile = |name: &str| format!("{name} listed its benchmarks");
     check_beside(&builds, &base_built, &mut head_built, &meanwhile(&base.revision))?;
     let head_suite = listed(&builds, &mut head_built, suite)?;
-    check_beside(&builds, &head_built, &mut base_built, &meanwhile(label))?;
+    check_beside(&builds, &head_built, &mut base_built, &meanwhile(&label))?;
     suites::check_gated(&[&base_suite, &head_suite])?;
     let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &head_suite) };
     let sides = with_settings(base_suite, head_suite, decide);
@@ -82,9 +123,9 @@ pub(super) fn prepare(
         Side { label, revision: Some(Revision { commit, dirty }), ..Side::default() }
     };
     let mut prepared =
-        Prepared::new(sides, of(&base.revision, base_commit, false), of(label, commit, is_dirty));
-    if is_dirty {
-        prepared.conditions.insert("uncommitted changes".to_owned(), builds.changes_sha256()?);
+        Prepared::new(sides, of(&base.revision, base_commit, false), of(&label, commit, is_dirty));
+    if let Some(changes_sha256) = in_place.filter(|_| is_dirty) {
+        prepared.conditions.insert("uncommitted changes".to_owned(), changes_sha256);
     }
     let inventories = [base_built.inventory, head_built.inventory];
     Ok(Prepared { same_build, inventories, _builds: Some(builds), ..prepared })
