@@ -22,6 +22,8 @@ pub struct Outcome {
     pub text: String,
 }
 
+const INCONCLUSIVE: &str = "inconclusive: the evidence does not suffice";
+
 impl Outcome {
     fn new(conclusion: Conclusion, text: impl Into<String>) -> Self {
         Self { conclusion, text: text.into() }
@@ -34,7 +36,7 @@ impl Outcome {
                 Conclusion::Neutral,
                 "undecided: the evidence does not suffice; allowed through by on_inconclusive = \"neutral\"",
             ),
-            OnInconclusive::Fail => (Conclusion::Failure, "inconclusive: the evidence does not suffice"),
+            OnInconclusive::Fail => (Conclusion::Failure, INCONCLUSIVE),
         };
         let (conclusion, text) = match code {
             0 => (Conclusion::Success, "pass: not slower than allowed"),
@@ -77,10 +79,11 @@ impl Outcome {
     pub fn of_jobs(decision: &str, reason: &str, gate_result: &str, of_evidence: &Self) -> Self {
         match (decision, gate_result) {
             ("run", "success") => of_evidence.clone(),
-            // The job that failed knows what the suite says of doubt.
-            ("run", "failure") if of_evidence.conclusion != Conclusion::Success => {
-                Self::new(Conclusion::Failure, of_evidence.text.clone())
+            // The job that failed knows what the suite says of doubt: it was not allowed through.
+            ("run", "failure") if of_evidence.conclusion == Conclusion::Neutral => {
+                Self::new(Conclusion::Failure, INCONCLUSIVE)
             }
+            ("run", "failure") if of_evidence.conclusion == Conclusion::Failure => of_evidence.clone(),
             ("skip", "skipped") => Self::skipped(reason),
             ("refuse", "skipped") => Self::refused(reason),
             _ => {
@@ -136,6 +139,7 @@ mod tests {
         assert!(neutral.text.starts_with("undecided: ") && neutral.text.contains("allowed through by"));
         assert_eq!(Outcome::of_jobs("run", "", "success", &neutral).conclusion, Conclusion::Neutral);
         // The job failed although its evidence says that nothing did.
-        assert_eq!(Outcome::of_jobs("run", "", "failure", &neutral).conclusion, Conclusion::Failure);
+        let failed = Outcome::of_jobs("run", "", "failure", &neutral);
+        assert_eq!((failed.conclusion, failed.text.as_str()), (Conclusion::Failure, INCONCLUSIVE));
     }
 }

@@ -150,8 +150,8 @@ fn busier(current: &Current, baseline: &Baseline) -> Option<Busier> {
         is * 100.0,
         share_or_unknown(was)
     );
-    // What is left of the CPUs, and what sharing the rest of the machine costs.
-    Some(Busier { why, times_max: SHARING_TIMES / (1.0 - is).max(0.0) })
+    // What is left of the CPUs, which is known to a percent, and what sharing the rest of the machine costs.
+    Some(Busier { why, times_max: SHARING_TIMES / (1.0 - is).max(0.01) })
 }
 
 fn share_or_unknown(share: Option<f64>) -> String {

@@ -107,6 +107,7 @@ fn a_slowdown_on_a_busier_machine_is_no_verdict() {
         (29.0, Some(0.9), Verdict::Inconclusive),
         (31.0, Some(0.9), Verdict::Regressed),
         (3.9, Some(0.2), Verdict::Regressed),
+        (301.0, Some(1.0), Verdict::Regressed),
         (1.5, Some(0.14), Verdict::Regressed),
         (1.5, None, Verdict::Regressed),
         (1.0, Some(0.9), Verdict::Pass),
