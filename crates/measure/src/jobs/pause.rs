@@ -69,13 +69,13 @@ impl Drop for Paused {
 mod tests {
     use super::*;
     use std::io::{BufRead, BufReader, Read};
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
 
     #[test]
     fn a_job_stands_still_with_what_left_its_group_and_goes_on_afterwards() {
         let script =
             "exec 3<&0; env -u HOLDPOINT_JOB setsid sh -c 'echo $$; read line <&3; echo went on' & wait";
-        let mut command = Command::new("sh");
+        let mut command = holdpoint_process::command("sh");
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let (mut child, job) = super::super::spawn(&mut command).unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_job_that_has_ended_is_still() {
-        let (mut child, job) = super::super::spawn(&mut Command::new("true")).unwrap();
+        let (mut child, job) = super::super::spawn(&mut holdpoint_process::command("true")).unwrap();
         assert!(job.wait(STOP_MAX));
         drop(job.pause().unwrap());
         child.wait().unwrap();

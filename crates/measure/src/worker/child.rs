@@ -445,12 +445,11 @@ fn excerpt(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
 
     #[test]
     fn a_process_is_a_workers_if_it_has_its_pipe_open() {
         let start = || {
-            let mut command = Command::new("cat");
+            let mut command = holdpoint_process::command("cat");
             command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
         };
         let (mut one, mut other) = (start(), start());
