@@ -145,6 +145,8 @@ class CupyDevice:
         self.side = self.cupy.cuda.Stream(non_blocking=True)
         self.spin = self.cupy.RawKernel(self.SPIN, "spin")
         self.flushed: Any = None
+        # The most memory that a graph has for itself.
+        self.captured_bytes = 0
 
     @contextmanager
     def stream(self) -> Iterator[None]:
@@ -174,9 +176,17 @@ class CupyDevice:
 
     def capture(self, function: Callable[[], object]) -> tuple[Callable[[], None], object]:
         stream, graphs = self.cupy.cuda.get_current_stream(), []
-        stream.begin_capture()
-        answer = finish_capture(function, lambda: graphs.append(stream.end_capture()))
-        return graphs[0].launch, answer
+        # Of its own: a replay writes to whatever the calls had for a while, and nobody else may have got that by then.
+        pool = self.cupy.cuda.MemoryPool()
+        with self.cupy.cuda.using_allocator(pool.malloc):
+            stream.begin_capture()
+            answer = finish_capture(function, lambda: graphs.append(stream.end_capture()))
+        self.captured_bytes = max(self.captured_bytes, int(pool.total_bytes()))
+
+        def replay(graph: Any = graphs[0], pool: Any = pool) -> None:
+            graph.launch()
+
+        return replay, answer
 
     def flush(self) -> None:
         if self.flushed is None:
@@ -191,7 +201,7 @@ class CupyDevice:
 
     def peak_bytes(self) -> int | None:
         # The pool keeps what was ever in use at a time.
-        return int(self.cupy.get_default_memory_pool().total_bytes())
+        return int(self.cupy.get_default_memory_pool().total_bytes()) + self.captured_bytes
 
     def reset_peak(self) -> None:
         self.cupy.get_default_memory_pool().free_all_blocks()

@@ -12,6 +12,7 @@ impl Here {
     fn begin(&self, arguments: &[&str]) -> Child {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("holdpoint"));
         command.current_dir(self.path(".")).env("TMPDIR", self.tmp()).env("HOLDPOINT_CACHE", self.cache());
+        command.env_remove("CI");
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 

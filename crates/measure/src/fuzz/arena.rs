@@ -49,9 +49,8 @@ pub(super) struct Tensors {
 
 impl Tensors {
     pub(super) fn new(dir: &Path, name: &str) -> std::io::Result<Self> {
-        let path = dir.join(name);
-        // A file that is there already could be open elsewhere.
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+        // A new one: a file that is there already could be open elsewhere.
+        let (file, path) = tempfile::Builder::new().prefix(name).tempfile_in(dir)?.keep()?;
         Ok(Self { file, path: path.display().to_string() })
     }
 
