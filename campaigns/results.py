@@ -161,7 +161,7 @@ def bugs() -> list[Row]:
     return [["planted", *heads]] + [[f"`{bug}`", *cells] for bug, cells in found.items()]
 
 
-GPU = [f"calibration-gpu-{n}.json" for n in ("once", "8", "15", "19", "16", "20")]
+GPU = [f"calibration-gpu-{n}.json" for n in ("once", "8", "15", "19", "16", "20", "20-2")]
 FAST = [f"calibration-{n}.json" for n in ("unchanged", "unchanged-2", "2-percent")]
 POWER = [f"calibration-gpu-power{n}.json" for n in ("", "-2", "-3", "-2-percent")]
 RIGHT = [f"fuzz-right-{by}-{dtype}.json" for by in ("example", "builtin") for dtype in ("f16", "bf16", "f32")]
