@@ -140,16 +140,22 @@ fn a_worker_that_is_right_when_it_is_checked_and_idle_when_it_is_timed_is_broken
     assert!(here.json("check.json")["correctness"]["call_ms"].as_f64().is_some_and(|ms| ms > 0.0));
 }
 
-/// A quarter of the rows.
+/// A quarter of the rows, which may look like a tenth on a busy machine: the worker's own times count in neither case.
 #[test]
-fn of_a_worker_that_does_part_of_the_work_when_it_is_timed_the_checked_calls_are_shown() {
+fn times_of_a_worker_that_does_part_of_the_work_when_it_is_timed_are_not_shown() {
     let partly = IDLE.replace("WORK", "matmul.product([6, 24, 24], {}, values[:144], values)");
     let Some(here) = crate::fuzz::declared(&partly) else { return };
     here.write("planted.toml", &here.read("planted.toml").replace("[8, 12, 16]", "[24, 24, 24]"));
     let ran = here.run(&["check", "--suite", "planted.toml", "--output", "check.json"]);
-    ran.ends(0).prints(&["not shown", "the worker's own times"]);
     let checked = here.json("check.json");
-    assert_eq!(checked["performance"]["median_ms"], checked["correctness"]["call_ms"], "{checked:#}");
+    if ran.code == 4 {
+        ran.prints(&["the timed calls do not do the work"]);
+        assert_eq!(checked["performance"], Value::Null, "{checked:#}");
+    } else {
+        ran.ends(0).prints(&["not shown", "the worker's own times"]);
+        let shown = &checked["performance"]["median_ms"];
+        assert_eq!(shown, &checked["correctness"]["call_ms"], "{checked:#}");
+    }
 }
 
 #[test]
