@@ -203,7 +203,7 @@ impl Requester<'_, '_> {
                 _ => self.audit.check_physics(&several)?,
             }
             self.audit.learn_untimed(&one, &several);
-            if self.audit.is_trusted() && !self.audit.wants_other_calls(sample_ns.saturating_mul(longer)) {
+            if self.audit.is_settled() && !self.audit.wants_other_calls(sample_ns.saturating_mul(longer)) {
                 break;
             }
         }

@@ -85,6 +85,8 @@ pub(crate) struct Audit {
     pub(crate) had_close_look: bool,
     /// Whether the present process is to be looked at once more.
     is_look_due: bool,
+    /// Whether no process was looked at before the present look.
+    is_first_look: bool,
     steady: Steady,
     /// The looks that missed time, waits for a CPU included.
     looks: Missed,
@@ -113,6 +115,7 @@ impl Audit {
     }
 
     pub(crate) fn begin_look(&mut self) {
+        self.is_first_look = !self.had_close_look;
         (self.had_close_look, self.is_look_due) = (true, false);
     }
 
@@ -153,6 +156,12 @@ impl Audit {
 
     pub(crate) fn is_trusted(&self) -> bool {
         self.trust_count >= TRUSTED_FROM
+    }
+
+    /// Whether a look at a process may end: one without a clear result does in later processes, as long as it raised no doubt, because
+    /// on a busy machine hardly any is clear, and others follow.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_trusted() || !self.is_first_look && self.trust_count == TRUSTED_FROM - 1
     }
 
     /// Checks a look: a request for one sample and one for several.
