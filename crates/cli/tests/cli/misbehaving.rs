@@ -24,7 +24,10 @@ fn suite(way: &str) -> String {
 fn ways(command: &str) -> Vec<String> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/misbehaving/worker.py");
     let output = Command::new("python3").args([script, "--list", command]).output().unwrap();
-    let ways: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+    let listed = String::from_utf8(output.stdout).unwrap();
+    // On a busy machine half of a sample may be a wait. Only `ab` subtracts waits, and believes those that both sides have.
+    let is_wanted = |way: &&str| command == "ab" || *way != "waits_half";
+    let ways: Vec<String> = listed.lines().filter(is_wanted).map(str::to_owned).collect();
     assert!(ways.len() >= 120, "{ways:?} {}", String::from_utf8_lossy(&output.stderr));
     ways
 }
