@@ -290,7 +290,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// What a reader should know of what both sides did in this unit, and in those before.
+    /// Notes for readers about what both sides did in this unit and in those before.
     fn notes(&self) -> Vec<String> {
         let name = &self.specs[1].name;
         let mut notes: Vec<String> = self.notes_on_peaks().into_iter().flatten().collect();

@@ -12,9 +12,9 @@ const ODDS: f64 = 10_000.0;
 /// A turn, as far as its clock can be doubted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
-    /// What passed besides its samples.
+    /// Time that passed outside its samples.
     pub(super) besides_ns: f64,
-    /// What a request costs on this side.
+    /// The cost of a request on this side.
     pub(super) cost_ns: f64,
     /// Requests on this side vary by less than this in most turns.
     pub(super) varies_ns: f64,

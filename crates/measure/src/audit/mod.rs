@@ -207,7 +207,7 @@ impl Audit {
         }
     }
 
-    /// What is missing before turns too short to be judged alone can be judged together.
+    /// The kind of request still needed before turns that are too short to be judged alone can be judged together.
     pub(crate) fn lack(&self) -> Option<Lack> {
         self.steady.lack()
     }

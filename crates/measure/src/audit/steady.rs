@@ -26,7 +26,7 @@ impl Missed {
     }
 }
 
-/// What a worker lacks before its turns can be judged together.
+/// The kind of request still needed before a worker's turns can be judged together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
     /// A request for one sample.
@@ -41,7 +41,7 @@ pub(super) struct Steady {
     turns: VecDeque<Turn>,
 }
 
-/// What a turn took besides its samples, what it reported for them, and how many they were.
+/// Time of a turn outside its samples, the time it reported for them, and their number.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     besides_ns: f64,
@@ -55,7 +55,7 @@ impl Steady {
         keep(&mut self.costs_ns, cost_ns, COSTS_KEPT);
     }
 
-    /// What a request costs, once enough have shown it.
+    /// The cost of a request, once enough requests have shown it.
     pub(super) fn cost_ns(&self) -> Option<f64> {
         let costs: Vec<f64> = self.costs_ns.iter().copied().collect();
         stats::median(&costs).filter(|_| costs.len() >= COSTS_MIN)

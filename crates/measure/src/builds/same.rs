@@ -123,7 +123,7 @@ fn is_alike(base: &Metadata, head: &Metadata) -> bool {
     of(base) == of(head)
 }
 
-/// What is below a folder, by path in it.
+/// The entries below a folder, by their path in it.
 #[derive(Default)]
 pub(super) struct Tree {
     /// Files and links.
