@@ -5,8 +5,8 @@ use holdpoint_measure::harness::{self, Harness};
 use holdpoint_model::{
     AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Document, Envelope, FuzzFile,
     FuzzReport, Profile, ProfileComparison, ReleasePolicy, ReplayManifest, ReplayVerification, Report,
-    Roofline, SanitizeReport, Seal, Series, SignOff, Stated, Statement, Suite, Trend, Tuning, Waivers,
-    caps::RuntimeCaps, notice::Notice, notify::NotifyConfig, protocol,
+    Roofline, SanitizeReport, Seal, Series, SignOff, Stated, Statement, Trend, Tuning, Waivers,
+    caps::RuntimeCaps, notice::Notice, notify::NotifyConfig, protocol, suite::SuiteFile,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ fn schema<T: JsonSchema>(name: &str) -> (String, String) {
 
 /// That of a suite, with the names of the harnesses that there are.
 fn suite() -> (String, String) {
-    let mut schema = schema_for!(Suite);
+    let mut schema = schema_for!(SuiteFile);
     if let Some(kind) = schema.pointer_mut("/$defs/HarnessKind").and_then(Value::as_object_mut) {
         let names: Vec<&str> = harness::all().map(Harness::name).collect();
         kind.insert("enum".to_owned(), json!(names));

@@ -10,7 +10,7 @@ mod show;
 use args::{Args, Command};
 use clap::FromArgMatches;
 use holdpoint_flow::{self as flow, Done, FlowError, Watch};
-use holdpoint_measure::worker::peak;
+use holdpoint_measure::program::peak;
 use holdpoint_measure::{doctor, jobs};
 use holdpoint_model::ExitCode;
 use output::Output;

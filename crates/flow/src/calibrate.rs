@@ -13,7 +13,7 @@ use holdpoint_gate::{HasExitCode, Judgement, Policy};
 use holdpoint_measure::ab::Sides;
 use holdpoint_measure::builds::{Builds, Built};
 use holdpoint_measure::{advice, machine};
-use holdpoint_model::{AbPlan, Calibration, Check, Side, Suite, Verdict, WorkloadSpec};
+use holdpoint_model::{AbPlan, Calibration, Check, Side, Suite, Verdict, Workload};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -106,20 +106,21 @@ fn sides(request: &CalibrationRequest, watch: &dyn Watch) -> Result<Prepared, Fl
     let side = |slowdown| {
         let suite = suites::separate(as_written.clone(), &request.suite, slowdown)?;
         let dir = built.as_ref().map(|(_, built)| built.dir.clone());
-        suites::with_benches(Suite { dir: dir.or_else(|| suite.dir.clone()), ..suite })
+        suites::list(Suite { dir: dir.or_else(|| suite.dir.clone()), ..suite })
     };
     let (base, head) = (side(0.0)?, side(request.inject)?);
     let pin = request.decision.pin(&head.gate);
     let sides = Sides { base, head, pin, measure_same_code: true };
     let suite = &sides.head;
     // A program in place of the built-in ops knows nothing of slowdowns.
-    let is_ours = |workload: &&WorkloadSpec| suites::is_own(&as_written, &workload.worker);
+    let is_ours = |workload: &&Workload| suites::is_own(&as_written, workload.worker());
     if request.inject > 0.0
         && let Some(workload) = suite.workloads.iter().find(|workload| !is_ours(workload))
     {
         return Err(FlowError::Input(format!(
             "--inject can slow down built-in ops only; workload {:?} runs on worker {:?}",
-            workload.name, workload.worker
+            workload.name,
+            workload.worker()
         )));
     }
     let label = |what: &str| Side { label: format!("{}{what}", suite.name), ..Side::default() };

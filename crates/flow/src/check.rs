@@ -10,13 +10,14 @@ use crate::support::sealing::{self, Sealing};
 use crate::support::suites;
 use crate::support::tensors::{TensorFolders, random_seed};
 use holdpoint_gate::{KernelChecks, Unchecked};
+use holdpoint_measure::ReadySuite;
 use holdpoint_measure::fuzz::{Fuzzer, Target};
 use holdpoint_measure::worker;
 use holdpoint_measure::{Event, device_count};
 use holdpoint_model::check::Correctness;
 use holdpoint_model::fuzz::{Errors, Evaluated, Finding};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
-use holdpoint_model::{CheckDocument, FuzzCase, KernelCheck, SCHEMA_VERSION, Suite, Values, WorkloadSpec};
+use holdpoint_model::{CheckDocument, FuzzCase, KernelCheck, SCHEMA_VERSION, Suite, Values, Workload};
 use holdpoint_store::Scratch;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -91,7 +92,7 @@ pub fn run(request: &CheckRequest, watch: &dyn Watch) -> Result<Done<CheckDocume
 }
 
 /// The suite that was named, or one made of the shapes, element types and parameters that were.
-fn suite(subject: &CheckSubject, device: Option<u32>, dir: &Path) -> Result<Suite, FlowError> {
+fn suite(subject: &CheckSubject, device: Option<u32>, dir: &Path) -> Result<ReadySuite, FlowError> {
     let kernel = match subject {
         CheckSubject::Suite(name) => return suites::runnable(&SuiteChoice::new(name, device)),
         CheckSubject::Kernel(shapes) => shapes,
@@ -175,9 +176,9 @@ fn check_answers(
         answers.push(match Target::for_workload(spec) {
             None => Err(unchecked("a command has no inputs that could be chosen".to_owned())),
             Some(target) => {
-                let key = (spec.worker.as_str(), target);
+                let key = (spec.worker(), target);
                 if fuzzers.iter().all(|(known, _)| *known != key) {
-                    let fuzzer = Fuzzer::new(suite, &spec.worker, target, dirs.folders())
+                    let fuzzer = Fuzzer::new(suite, spec.worker(), target, dirs.folders())
                         .map_err(|error| FlowError::Internal(format!("a file for tensors: {error}")))?;
                     fuzzers.push((key, fuzzer));
                 }
@@ -192,7 +193,7 @@ fn check_answers(
 
 fn correctness(
     suite: &Suite,
-    (spec, first_seed): (&WorkloadSpec, u64),
+    (spec, first_seed): (&Workload, u64),
     target: Target,
     fuzzer: &mut Fuzzer<'_>,
 ) -> Result<Result<Correctness, Unchecked>, FlowError> {
@@ -204,7 +205,7 @@ fn correctness(
         seed,
         values,
         offset: 0,
-        kernel: spec.kernel.clone(),
+        kernel: spec.task.kernel().cloned(),
         declared: target.declared(suite, spec).cloned(),
     };
     target

@@ -117,9 +117,9 @@ fn look(
     watch: &dyn Watch,
 ) -> Result<FuzzedKernel, FlowError> {
     let dirs = TensorFolders::new()?;
-    let mut fuzzer = Fuzzer::new(suite, &kernel.spec.worker, kernel.target, dirs.folders())
+    let mut fuzzer = Fuzzer::new(suite, kernel.spec.worker(), kernel.target, dirs.folders())
         .map_err(|error| FlowError::Internal(format!("a file for tensors: {error}")))?;
-    let name = format!("{} {} by {}", kernel.name(), kernel.dtype, kernel.spec.worker);
+    let name = format!("{} {} by {}", kernel.name(), kernel.dtype, kernel.spec.worker());
     watch.progress(&name);
     Ok(fuzzer.run(kernel, plan, |count| {
         if count.is_multiple_of(1000) {
@@ -155,9 +155,8 @@ fn replay(files: &[PathBuf], suite: Option<&str>, device: Option<u32>) -> Result
     for path in files {
         let file: FuzzFile = holdpoint_store::read_document(path)?;
         let suite = suites::runnable(&SuiteChoice::new(suite.unwrap_or(&file.suite), device))?;
-        let spec = suite.workloads.iter().find(|spec| spec.worker == file.worker);
-        let Some((target, worker)) =
-            spec.and_then(|spec| Some((Target::for_workload(spec)?, spec.worker.as_str())))
+        let spec = suite.workloads.iter().find(|spec| spec.worker() == file.worker);
+        let Some((target, worker)) = spec.and_then(|spec| Some((Target::for_workload(spec)?, spec.worker())))
         else {
             let problem =
                 format!("{}: suite {:?} has no worker {:?}", path.display(), suite.name, file.worker);

@@ -13,7 +13,7 @@ use holdpoint_measure::tools::{self, Folder, ProfileSettings, Tool};
 use holdpoint_measure::{clock, machine};
 use holdpoint_model::profile::WorkloadProfile;
 use holdpoint_model::{
-    ExitCode, Profile, ProfileComparison, ProfileOutcome, SCHEMA_VERSION, Suite, WorkloadSpec,
+    ExitCode, Profile, ProfileComparison, ProfileOutcome, SCHEMA_VERSION, Suite, Workload,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -105,8 +105,8 @@ fn shown_again(path: &Path, rules: &Rules) -> Result<Profile, FlowError> {
 }
 
 /// The workloads that were named, or all that can have kernels.
-pub fn chosen<'s>(suite: &'s Suite, names: &[String]) -> Result<Vec<&'s WorkloadSpec>, FlowError> {
-    let all: Vec<&WorkloadSpec> = tools::inspectable(suite).collect();
+pub fn chosen<'s>(suite: &'s Suite, names: &[String]) -> Result<Vec<&'s Workload>, FlowError> {
+    let all: Vec<&Workload> = tools::inspectable(suite).collect();
     let known = || all.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ");
     if all.is_empty() {
         return Err(FlowError::Input(format!(
@@ -141,7 +141,7 @@ struct How<'a> {
 /// Profiles workloads; the profiler's files go into a folder beside `path`.
 fn make(
     suite: &Suite,
-    specs: &[&WorkloadSpec],
+    specs: &[&Workload],
     how: How<'_>,
     path: &Path,
     watch: &dyn Watch,

@@ -17,10 +17,9 @@ use holdpoint_model::replay::{
     ArtifactHash, ReplayCase, ReplayCompared, ReplayConfig, ReplayEnvironment, ReplayedOutput,
     ReplayedWorkload, artifact_name,
 };
-use holdpoint_model::suite::{KernelSpec, Variant, WORKER_BUILTIN, WORKER_CUDA};
+use holdpoint_model::suite::{DeviceTask, KernelSpec, Task, Variant, WORKER_BUILTIN, WORKER_CUDA};
 use holdpoint_model::{
-    ExitCode, FuzzCase, ReplayManifest, ReplayVerification, Revision, SCHEMA_VERSION, Suite, Values,
-    WorkloadSpec,
+    ExitCode, FuzzCase, ReplayManifest, ReplayVerification, Revision, SCHEMA_VERSION, Suite, Values, Workload,
 };
 use holdpoint_store::StoreError;
 use serde_json::Value;
@@ -116,7 +115,7 @@ fn record(
         let case = case_of(spec, seed.unwrap_or(suite.seed_of(spec)));
         let answered = answer(&suite, spec, &case.clone().into(), dirs.folders())?;
         let mut replayed = ReplayedWorkload {
-            worker: spec.worker.clone(),
+            worker: spec.worker().to_owned(),
             inputs_sha256: None,
             deterministic: false,
             outputs: Vec::new(),
@@ -183,7 +182,7 @@ fn seal_of(
     sealing.seal(&Origins { command, suite, revision, machine: Some(&machine) }).map(drop)
 }
 
-fn case_of(spec: &WorkloadSpec, seed: u64) -> ReplayCase {
+fn case_of(spec: &Workload, seed: u64) -> ReplayCase {
     ReplayCase {
         name: spec.name.clone(),
         op: spec.op.clone(),
@@ -206,7 +205,7 @@ fn environment(suite: &Suite) -> ReplayEnvironment {
 
 fn answer(
     suite: &Suite,
-    spec: &WorkloadSpec,
+    spec: &Workload,
     case: &FuzzCase,
     folders: Folders<'_>,
 ) -> Result<Answered, FlowError> {
@@ -218,13 +217,13 @@ fn answer(
         return skipped("the plain variant is the oracle, which every answer is held against");
     }
     // Who computes it is the suite's to say.
-    let case = &FuzzCase { kernel: spec.kernel.clone(), ..case.clone() };
+    let case = &FuzzCase { kernel: spec.task.kernel().cloned(), ..case.clone() };
     if !target.takes(case) {
         return skipped(
             "holdpoint has no inputs for this op, shape, dtype or these parameters with this worker",
         );
     }
-    let answerer = Answerer::new(suite, &spec.worker, folders);
+    let answerer = Answerer::new(suite, spec.worker(), folders);
     let mut answerer =
         answerer.map_err(|error| FlowError::Internal(format!("a file for tensors: {error}")))?;
     Ok(answerer.answer(case))
@@ -341,21 +340,24 @@ fn requested_suite(
         return Err(FlowError::Input(what));
     }
     // The source of a user's own kernel is the suite's to name, as it is now.
-    let kernels: BTreeMap<String, Option<KernelSpec>> =
-        suite.workloads.drain(..).map(|spec| (spec.name, spec.kernel)).collect();
+    let mut kernels: BTreeMap<String, KernelSpec> = (suite.workloads.drain(..))
+        .filter_map(|workload| Some((workload.name, workload.task.kernel()?.clone())))
+        .collect();
     for case in &config.workloads {
         let Some(recorded) = manifest.workloads.get(&case.name) else {
             let what = format!("workload {:?} is in its config and not among its workloads", case.name);
             return Err(FlowError::Input(what));
         };
-        let spec = serde_json::json!({
-            "name": case.name, "op": case.op, "shape": case.shape, "dtype": case.dtype, "params": case.params,
-            "worker": request.worker.unwrap_or(&recorded.worker),
+        let task = match (request.worker.unwrap_or(&recorded.worker), kernels.remove(&case.name)) {
+            (WORKER_CUDA, Some(kernel)) => Task::Kernel(Box::new(kernel), DeviceTask::default()),
+            (worker, _) => Task::of_worker(worker),
+        };
+        suite.workloads.push(Workload {
+            shape: case.shape.clone(),
+            dtype: case.dtype.clone(),
+            params: case.params.clone(),
+            ..Workload::new(&case.name, task, &case.op)
         });
-        let mut spec: WorkloadSpec =
-            serde_json::from_value(spec).map_err(|error| FlowError::Input(error.to_string()))?;
-        spec.kernel = kernels.get(&case.name).cloned().flatten().filter(|_| spec.worker == WORKER_CUDA);
-        suite.workloads.push(spec);
     }
     suites::in_own_process(suite, &choice)
 }

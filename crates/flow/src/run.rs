@@ -11,6 +11,7 @@ use crate::support::sealing::{self, Origins, Sealing};
 use crate::support::suites;
 use holdpoint_evidence::SigningKey;
 use holdpoint_gate::HasExitCode;
+use holdpoint_measure::ReadySuite;
 use holdpoint_measure::{device_count, jobs, run_suite};
 use holdpoint_model::{Report, Suite};
 use holdpoint_store::FolderLock;
@@ -84,7 +85,7 @@ fn on_devices(
     let mut reports = Vec::new();
     for ordinal in ordinals {
         let choice = SuiteChoice { device: Some(ordinal), ..choice.clone() };
-        let suite = suites::with_workloads(suites::in_own_process(as_written.clone(), &choice)?)?;
+        let suite = suites::ready(suites::in_own_process(as_written.clone(), &choice)?)?;
         let path = with_ordinal(&request.output, ordinal);
         holdpoint_store::check_writable(&path)?;
         let report = measure(&suite, watch);
@@ -136,7 +137,7 @@ pub(crate) fn begin(path: &Path, watch: &dyn Watch) -> Result<Option<FolderLock>
 }
 
 /// Measures with progress on a terminal.
-pub fn measure(suite: &Suite, watch: &dyn Watch) -> Report {
+pub fn measure(suite: &ReadySuite, watch: &dyn Watch) -> Report {
     suites::note_harnesses(suite, watch);
     let progress = watch.start(suite.workloads.len());
     run_suite(suite, Path::new("."), &mut |event| progress.on_event(event))

@@ -89,7 +89,8 @@ pub fn run(request: &SanitizeRequest, watch: &dyn Watch) -> Result<Done<Sanitize
         let timeout = Duration::from_secs(request.timeout.into());
         let how = SanitizeSettings { sanitizer: &sanitizer, timeout, folder: &folder };
         watch.progress("an error that was planted");
-        report.device = tools::check_sanitizer(&planted(&request.suite, folder.path())?, how)?;
+        let planted = planted(&request.suite, folder.path())?;
+        report.device = tools::check_sanitizer(&planted, how)?;
         Ok(sanitizer)
     });
     let count = specs.len() * names.len();
@@ -116,7 +117,7 @@ pub fn run(request: &SanitizeRequest, watch: &dyn Watch) -> Result<Done<Sanitize
 }
 
 /// The suite with the planted error, in a file that a worker can be told.
-fn planted(choice: &SuiteChoice, folder: &Path) -> Result<holdpoint_model::Suite, Unavailable> {
+fn planted(choice: &SuiteChoice, folder: &Path) -> Result<holdpoint_measure::ReadySuite, Unavailable> {
     let path = folder.join("planted.toml");
     let suite = path.display().to_string();
     let made = holdpoint_store::write_text(&path, PLANTED)

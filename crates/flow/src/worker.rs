@@ -26,7 +26,7 @@ pub fn run(request: &WorkerRequest, input: impl BufRead, output: impl Write) -> 
     let wanted = |name: &&&str| request.worker.as_deref().is_none_or(|worker| worker == **name);
     // One that is named is served whatever the suite asks for: answers can be computed by another worker than the suite's.
     let has = |name: &&&str| {
-        request.worker.is_some() || suite.workloads.iter().any(|workload| workload.worker == **name)
+        request.worker.is_some() || suite.workloads.iter().any(|workload| workload.worker() == **name)
     };
     let mut worker: Box<dyn Worker> = match names.iter().filter(wanted).find(has) {
         Some(&WORKER_CUDA) => {

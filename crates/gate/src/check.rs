@@ -3,7 +3,7 @@
 use holdpoint_model::check::{CheckedRoofline, Correctness, Performance, config};
 use holdpoint_model::roofline::{CeilingUnit, Placed, Placement};
 use holdpoint_model::suite::TIMER_HOST;
-use holdpoint_model::{ExitCode, KernelCheck, Outcome, Report, Roofline, SCHEMA_VERSION, WorkloadSpec};
+use holdpoint_model::{ExitCode, KernelCheck, Outcome, Report, Roofline, SCHEMA_VERSION, Workload};
 
 /// The checks of several kernels.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl KernelChecks {
     /// Adds a kernel whose answers are right or wrong, or were not checked, and why.
     pub fn add(
         &mut self,
-        spec: &WorkloadSpec,
+        spec: &Workload,
         correctness: Result<Correctness, Unchecked>,
         report: &Report,
         roofline: Option<&Roofline>,

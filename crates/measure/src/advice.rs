@@ -2,7 +2,7 @@
 //! advice has the command that follows it; there is none where all is well.
 
 use crate::machine::{OthersCpu, StateReader};
-use crate::worker;
+use crate::program;
 use holdpoint_model::Advice;
 use std::collections::HashMap;
 use std::fs;
@@ -21,7 +21,7 @@ const STEAL_MAX: f64 = 0.01;
 /// Looks at this machine; takes half a second.
 pub fn advise() -> Vec<Advice> {
     let busy = observe_others();
-    let mut all = from_settings(Path::new("/"), worker::cpus_allowed().len());
+    let mut all = from_settings(Path::new("/"), program::cpus_allowed().len());
     all.splice(0..0, busy);
     all
 }

@@ -103,11 +103,6 @@ fn perf_cap() -> Cap {
     Cap::new((level > 2 && !is_root).then_some("perf_event_paranoid_too_high"))
 }
 
-/// Whether the driver's library and a device node are there; quick enough for every run.
-pub(crate) fn cuda_is_visible() -> bool {
-    library("libcuda.so.1").is_some() && Path::new("/dev/nvidiactl").exists()
-}
-
 /// Loads the compiler to make sure that it works.
 fn nvrtc_caps(cache_dir: &Path) -> NvrtcCaps {
     let found = compile::search();
@@ -169,24 +164,6 @@ fn python_packages() -> BTreeMap<String, String> {
         _ => String::new(),
     };
     text.lines().filter_map(|line| line.split_once(' ')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect()
-}
-
-/// The path at which the loader would find a library.
-fn library(name: &str) -> Option<String> {
-    let paths = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
-    let folders = paths.split(':').chain([
-        "/usr/lib/x86_64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu",
-        "/usr/lib64",
-        "/usr/lib",
-        "/usr/local/nvidia/lib64",
-        "/usr/local/cuda/lib64",
-        "/usr/lib/wsl/lib",
-    ]);
-    folders
-        .filter(|folder| !folder.is_empty())
-        .map(|folder| format!("{folder}/{name}"))
-        .find(|p| Path::new(p).exists())
 }
 
 #[cfg(test)]

@@ -3,21 +3,22 @@
 
 pub mod ab;
 pub mod advice;
-mod ask;
 mod audit;
 pub mod builds;
 pub mod clock;
 pub mod doctor;
+mod engine;
 pub mod fuzz;
 pub mod harness;
 pub mod jobs;
 pub mod machine;
 mod pace;
 mod physics;
+pub mod program;
+mod ready;
 pub mod run;
 mod schedstat;
 mod schedule;
-mod slot;
 mod summary;
 pub mod tools;
 pub mod tune;
@@ -26,10 +27,11 @@ pub mod worker;
 /// The numbers that decide what is measured; METHODOLOGY.md prints them.
 pub mod constants {
     pub use crate::ab::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
-    pub use crate::ask::STEPS_PER_SAMPLE;
-    pub use crate::schedule::{SAMPLES_PER_ROUND_MAX, WARM_DIFFERENCE, WARM_WINDOWS};
+    pub use crate::engine::{SAMPLES_PER_ROUND_MAX, STEPS_PER_SAMPLE};
+    pub use crate::schedule::{WARM_DIFFERENCE, WARM_WINDOWS};
 }
 
 pub use holdpoint_cuda::device_count;
+pub use ready::ReadySuite;
 pub use run::run_suite;
 pub use schedule::Event;

@@ -1,6 +1,5 @@
 //! The machine's fingerprint and state, and the revision checked out.
 
-use crate::doctor;
 use holdpoint_model::report::Environment;
 use holdpoint_model::{Machine, MachineState, Revision, Suite, Toolchain};
 use holdpoint_process::git;
@@ -72,7 +71,7 @@ pub fn environment(suite: &Suite) -> Environment {
     Environment {
         platform: format!("{}-{kernel}-{}", std::env::consts::OS, std::env::consts::ARCH),
         device: if suite.uses_cuda() { "cuda" } else { "cpu" }.to_owned(),
-        cuda_available: doctor::cuda_is_visible(),
+        cuda_available: cuda_is_visible(),
     }
 }
 
@@ -212,4 +211,27 @@ pub(crate) fn read_line(path: &str) -> Option<String> {
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether the driver's library and a device node are there; quick enough for every run.
+fn cuda_is_visible() -> bool {
+    library("libcuda.so.1").is_some() && Path::new("/dev/nvidiactl").exists()
+}
+
+/// The path at which the loader would find a library.
+fn library(name: &str) -> Option<String> {
+    let paths = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+    let folders = paths.split(':').chain([
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/local/nvidia/lib64",
+        "/usr/local/cuda/lib64",
+        "/usr/lib/wsl/lib",
+    ]);
+    folders
+        .filter(|folder| !folder.is_empty())
+        .map(|folder| format!("{folder}/{name}"))
+        .find(|p| Path::new(p).exists())
 }

@@ -188,7 +188,7 @@ mod tests {
     fn what_this_process_may_use_is_not_what_the_machine_can_do() {
         let before = cpus("f32").flops;
         let mut one = CpuSet::new();
-        one.set(crate::worker::cpus_allowed()[0]);
+        one.set(crate::program::cpus_allowed()[0]);
         sched_setaffinity(None, &one).unwrap();
         assert_eq!(cpus("f32").flops, before);
     }

@@ -1,5 +1,6 @@
 //! Runs a suite and reports.
 
+use crate::ReadySuite;
 use crate::{clock, machine, schedule};
 use holdpoint_cuda::trace;
 use holdpoint_model::machine::{CudaVersions, EnvironmentLock};
@@ -14,7 +15,7 @@ use std::time::Instant;
 
 /// Measures the suite. `repository` is where the code under test is checked out. Whatever goes wrong with a workload
 /// becomes its outcome.
-pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(schedule::Event)) -> Report {
+pub fn run_suite(suite: &ReadySuite, repository: &Path, on_event: &mut dyn FnMut(schedule::Event)) -> Report {
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
     let others = machine::OthersCpu::begin();
     let (measurements, workers) =

@@ -1,12 +1,13 @@
 //! Tunes the kernels of a suite's `cuda` workloads. The choice itself is made by `holdpoint_ops::cuda::tune`.
 
 use crate::physics::{self, Executor};
+use crate::program::WorkerError;
 use crate::worker::cuda::choose_timing;
-use crate::worker::{WorkerError, op_request};
+use crate::worker::op_request;
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::protocol::DeviceInfo;
-use holdpoint_model::suite::{Variant, WORKER_CUDA, Work, WorkloadSpec};
+use holdpoint_model::suite::{Variant, WORKER_CUDA, Work, Workload};
 use holdpoint_model::tune::{Refused, TuneOutcome, TunedKernel, Tuning};
 use holdpoint_model::{FailureCause, SCHEMA_VERSION, Suite};
 use holdpoint_ops::Backend;
@@ -19,12 +20,12 @@ pub struct Tuner<'a> {
     gpu: Result<Gpu, Unavailable>,
     /// The workload that broke the device for all after it.
     broken: Option<String>,
-    done: Vec<(&'a WorkloadSpec, TuneOutcome)>,
+    done: Vec<(&'a Workload, TuneOutcome)>,
 }
 
 /// Workloads that can be tuned: plain kernels have nothing to choose.
-pub fn tunable(suite: &Suite) -> impl Iterator<Item = &WorkloadSpec> {
-    let is_tunable = |w: &&WorkloadSpec| w.worker == WORKER_CUDA && w.variant == Variant::Fast;
+pub fn tunable(suite: &Suite) -> impl Iterator<Item = &Workload> {
+    let is_tunable = |w: &&Workload| w.task.device().is_some() && w.variant == Variant::Fast;
     // A suite's own worker of that name has its own kernels.
     suite.workloads.iter().filter(is_tunable).filter(|_| !suite.workers.contains_key(WORKER_CUDA))
 }
@@ -41,7 +42,7 @@ impl<'a> Tuner<'a> {
         self.gpu.as_ref().ok().map(|gpu| gpu.registry().path().to_owned())
     }
 
-    pub fn tune(&mut self, spec: &'a WorkloadSpec) -> Tuning {
+    pub fn tune(&mut self, spec: &'a Workload) -> Tuning {
         // Workloads that differ only in timer or cache share a registry entry: the first one decides.
         let known = self.done.iter().find(|(done, _)| is_same_kernel(done, spec));
         let outcome = match known {
@@ -52,7 +53,7 @@ impl<'a> Tuner<'a> {
         Tuning { schema_version: SCHEMA_VERSION, workload: spec.name.clone(), outcome }
     }
 
-    fn outcome(&mut self, spec: &WorkloadSpec) -> TuneOutcome {
+    fn outcome(&mut self, spec: &Workload) -> TuneOutcome {
         if let Some(workload) = &self.broken {
             let detail = format!("not tuned: the device was lost with workload {workload:?}");
             return failed(FailureCause::DeviceLost, &detail);
@@ -94,7 +95,7 @@ fn why_impossible(work: &Work, dtype: &str, device: &DeviceInfo, call_ns: f64) -
 }
 
 /// Whether the registry has one entry for both.
-fn is_same_kernel(a: &WorkloadSpec, b: &WorkloadSpec) -> bool {
+fn is_same_kernel(a: &Workload, b: &Workload) -> bool {
     (&a.op, &a.shape, &a.dtype, &a.params) == (&b.op, &b.shape, &b.dtype, &b.params)
 }
 

@@ -4,7 +4,7 @@
 use crate::fuzz::{Finding, FindingKind};
 use crate::report::{CheckedBy, Measured, null_is_infinite};
 use crate::roofline::Placed;
-use crate::suite::WorkloadSpec;
+use crate::suite::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -194,7 +194,7 @@ impl From<&Placed> for CheckedRoofline {
 }
 
 /// A workload's shape by the original's names where it is attention, and by ours.
-pub fn config(spec: &WorkloadSpec) -> Map<String, Value> {
+pub fn config(spec: &Workload) -> Map<String, Value> {
     let dtype = match spec.dtype.as_str() {
         "f16" => "float16",
         "bf16" => "bfloat16",
@@ -211,7 +211,7 @@ pub fn config(spec: &WorkloadSpec) -> Map<String, Value> {
     config.insert("dtype".to_owned(), json!(dtype));
     config.insert("op".to_owned(), json!(spec.op));
     config.insert("shape".to_owned(), json!(spec.shape));
-    config.insert("worker".to_owned(), json!(spec.worker));
+    config.insert("worker".to_owned(), json!(spec.worker()));
     config.extend(spec.params.clone());
     config
 }
@@ -219,11 +219,14 @@ pub fn config(spec: &WorkloadSpec) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite::{DeviceTask, Task};
 
     #[test]
     fn attention_has_the_names_of_the_original() {
-        let text = r#"{"name": "a", "op": "attention", "worker": "cuda", "shape": [8, 4, 64, 32], "dtype": "f16", "params": {"causal": true}}"#;
-        let config = config(&serde_json::from_str(text).unwrap());
+        let mut workload = Workload::new("a", Task::DeviceOp(DeviceTask::default()), "attention");
+        (workload.shape, workload.dtype) = (vec![8, 4, 64, 32], "f16".to_owned());
+        workload.params.insert("causal".to_owned(), json!(true));
+        let config = config(&workload);
         assert_eq!((&config["batch_size"], &config["num_heads"]), (&json!(8), &json!(4)));
         assert_eq!((&config["seq_len"], &config["head_dim"]), (&json!(64), &json!(32)));
         assert_eq!((&config["dtype"], &config["causal"]), (&json!("float16"), &json!(true)));

@@ -76,7 +76,7 @@ pub use replay::{ReplayManifest, ReplayVerification};
 pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, Round, RunStatus, Samples};
 pub use roofline::{Ceilings, Roofline};
 pub use seal::{Seal, SealFacts, SealState};
-pub use suite::{Identity, Suite, WorkloadSpec};
+pub use suite::{Identity, Suite, Workload};
 pub use timestamp::Timestamp;
 pub use trend::{Trend, TrendMetric};
 pub use tune::{TuneOutcome, TunedKernel, Tuning};

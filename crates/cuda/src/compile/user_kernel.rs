@@ -265,7 +265,7 @@ mod tests {
         for suite in ["split-k/split_k.toml", "kernel-forms/forms.toml"] {
             let path = examples.join(suite);
             let suite = holdpoint_model::Suite::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
-            for spec in suite.workloads.into_iter().filter_map(|workload| workload.kernel) {
+            for spec in suite.workloads.into_iter().filter_map(|workload| workload.task.kernel().cloned()) {
                 if spec.file_kind() != holdpoint_model::suite::KernelFileKind::Source {
                     continue;
                 }

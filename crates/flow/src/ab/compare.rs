@@ -9,7 +9,6 @@ use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_measure::builds::Inventory;
 use holdpoint_model::ab::{Ended, SameBuild};
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
-use holdpoint_model::suite::WORKER_CUDA;
 use holdpoint_model::{AbPlan, AbReport, AbWorkload, Suite, Unit, UnitCost, UnitPlan};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -172,7 +171,7 @@ fn begin(prepared: &Prepared, plan: AbPlan, policy: Policy) -> AbReport {
 /// Workloads of the same build are called once and not measured. Kernels are compiled from the checkouts when they are
 /// prepared, and looked at then.
 fn mark_same_build(report: &mut AbReport, same: &SameBuild, suite: &Suite) {
-    for spec in suite.workloads.iter().filter(|spec| spec.worker != WORKER_CUDA) {
+    for spec in suite.workloads.iter().filter(|spec| spec.task.device().is_none()) {
         if let Some(workload) = report.workloads.get_mut(&spec.name).filter(|w| w.ended != Ended::Skipped) {
             workload.same_build = Some(same.clone());
         }

@@ -7,6 +7,7 @@ use crate::ab::compare::Comparison;
 use crate::ab::sides::{self, Prepared, Purpose};
 use crate::error::FlowError;
 use holdpoint_gate::{Judgement, Policy, bisect_step, half_of_change};
+use holdpoint_measure::ReadySuite;
 use holdpoint_measure::ab::Sides;
 use holdpoint_measure::builds::{Builds, Built, Commit};
 use holdpoint_model::{
@@ -127,7 +128,11 @@ impl Search<'_> {
     }
 
     /// Builds a commit that is to be measured, and asks for its benchmarks. None if one of these fails, which is a step.
-    fn build_step(&mut self, commit: &Commit, start: Instant) -> Result<Option<(Built, Suite)>, FlowError> {
+    fn build_step(
+        &mut self,
+        commit: &Commit,
+        start: Instant,
+    ) -> Result<Option<(Built, ReadySuite)>, FlowError> {
         let built = sides::build(self.builds, &commit.hash, &self.suite, Purpose::Search, self.watch);
         let reason = match built {
             Ok(mut built) => match sides::listed(self.builds, &mut built, &self.suite) {
@@ -155,7 +160,7 @@ impl Search<'_> {
     }
 
     /// The good revision, to be measured again.
-    fn good(&mut self) -> Result<(Suite, Built), FlowError> {
+    fn good(&mut self) -> Result<(ReadySuite, Built), FlowError> {
         // Its inventory is taken again when it has listed its benchmarks: what others wrote there must not become part of it.
         self.check(&self.good_built, "other commits were built and measured")?;
         let suite = sides::listed(self.builds, &mut self.good_built, &self.suite)?;
@@ -210,8 +215,8 @@ impl Search<'_> {
 
     fn prepare(
         &self,
-        (base, (base_suite, base_built)): (&CommitInfo, (Suite, Built)),
-        (head, (head_suite, head_built)): (&CommitInfo, (Suite, Built)),
+        (base, (base_suite, base_built)): (&CommitInfo, (ReadySuite, Built)),
+        (head, (head_suite, head_built)): (&CommitInfo, (ReadySuite, Built)),
     ) -> Prepared {
         let side = |commit: &CommitInfo| Side {
             label: commit.subject.clone(),

@@ -46,7 +46,7 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
     // first run begins one.
     let known = read_series(histories::open(location, Access::Create, watch)?.as_mut(), suite, watch)?;
     let mut second_looks = SecondLooks::plan(gate, &known);
-    let measured = suites::with_workloads(suite.clone())?;
+    let measured = suites::ready(suite.clone())?;
     holdpoint_store::check_writable(&file(artifacts::REPORT))?;
     artifacts::clear(&gate.files.artifacts, Writer::Gate)?;
     let report = run::measure(&measured, watch);

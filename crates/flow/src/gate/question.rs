@@ -84,7 +84,7 @@ fn is_of_repository(suite: &Suite, here: &Path) -> Result<bool, FlowError> {
     }
     let is_built = suite.build.is_some()
         || suite.harness.is_some()
-        || suite.workloads.iter().any(|workload| workload.kernel.is_some())
+        || suite.workloads.iter().any(|workload| workload.task.kernel().is_some())
         || Builds::open(here)?.in_folder(suite.dir.as_deref()).tracks_any(command_words(suite))?;
     if is_built {
         check_of_revision(suite)?;

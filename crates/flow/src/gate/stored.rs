@@ -13,6 +13,7 @@ use crate::support::sealing::Sealing;
 use crate::support::suites::{self, LoadedSuite};
 use crate::{Watch, ab, baseline, compare, profile, run};
 use holdpoint_gate::{HasExitCode, Judgement, Policy, confirm, judge_run, set_tolerances};
+use holdpoint_measure::ReadySuite;
 use holdpoint_model::{Baseline, Current, ExitCode, Report, Suite};
 use holdpoint_render::markdown;
 use std::path::{Path, PathBuf};
@@ -62,9 +63,9 @@ impl<'a> StoredGate<'a> {
 
     /// Asks the suite's programs for its workloads, measures them and decides.
     pub fn run(mut self, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
-        self.suite.as_run = suites::with_workloads(self.suite.as_run)?;
+        let suite = suites::ready(self.suite.as_run.clone())?;
         if let Some(baseline) = self.baseline.take() {
-            return self.decide(&baseline, watch);
+            return self.decide(&suite, &baseline, watch);
         }
         tell_others(&self.question.baseline_dir, &self.suite.as_run, watch);
         if self.question.require_baseline || is_ci(&std::env::var("CI").unwrap_or_default()) {
@@ -76,15 +77,20 @@ impl<'a> StoredGate<'a> {
             );
             return Ok(Done::new(Gated::NoBaseline, ExitCode::Inconclusive).with_note(note));
         }
-        self.record(watch)
+        self.record(&suite, watch)
     }
 
-    fn decide(mut self, baseline: &Baseline, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+    fn decide(
+        mut self,
+        suite: &ReadySuite,
+        baseline: &Baseline,
+        watch: &dyn Watch,
+    ) -> Result<Done<Gated>, FlowError> {
         let files = self.files;
         let confirm = self.question.confirm.or(self.suite.as_run.gate.confirm).unwrap_or(CONFIRM_DEFAULT);
         holdpoint_store::check_writable(&self.file(artifacts::REPORT))?;
         artifacts::clear(&files.artifacts, Writer::Gate)?;
-        let report = run::measure(&self.suite.as_run, watch);
+        let report = run::measure(suite, watch);
         self.sealing.write_json(&files.artifacts.join(artifacts::REPORT), &report)?;
         let (policy, allow, waivers) = (self.policy, self.question.policy.allow, &self.rules.waivers);
         let decide = |current: &Current| {
@@ -109,24 +115,29 @@ impl<'a> StoredGate<'a> {
             }
         }
         if files.profile_on == ProfileOn::Regression {
-            let (regressed, suite) = (ab::regressed(&judgement), &self.suite.as_run);
+            let regressed = ab::regressed(&judgement);
             let notes = profile::of_regressed(&regressed, suite, None, &files.artifacts, watch);
             notes.into_iter().for_each(|note| judgement.add_note(note));
         }
         let measured = Measured::Runs { reports: &reports, judgement: Some(&judgement) };
         histories::keep(self.rules.history.as_ref(), &measured, watch);
         let report = reports.swap_remove(judged);
-        self.finish(judgement, report)
+        self.finish(suite, judgement, report)
     }
 
     /// Leaves the files.
-    fn finish(mut self, judgement: Judgement, report: Report) -> Result<Done<Gated>, FlowError> {
+    fn finish(
+        mut self,
+        suite: &Suite,
+        judgement: Judgement,
+        report: Report,
+    ) -> Result<Done<Gated>, FlowError> {
         let [comparison, trend, page] =
             [artifacts::COMPARISON, artifacts::TREND, artifacts::REPORT_PAGE].map(|name| self.file(name));
         self.sealing.write_json(&comparison, &judgement)?;
         self.sealing.write_json(&trend, &compare::trend(&judgement))?;
         self.sealing.write_text(&page, &markdown::report(&report, Some(&judgement)))?;
-        let unsealed = self.sealing.seal(&run::origins("gate", &self.suite.as_run, &report))?;
+        let unsealed = self.sealing.seal(&run::origins("gate", suite, &report))?;
         let (path, folder) = (self.path.display(), self.files.artifacts.display());
         let note = format!("baseline: {path}\nevidence: {folder}{unsealed}");
         let exit = judgement.exit_code();
@@ -151,7 +162,7 @@ impl<'a> StoredGate<'a> {
     }
 
     /// The first gate on a machine: there is nothing to compare with, so this run becomes what to compare with.
-    fn record(self, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+    fn record(self, ready: &ReadySuite, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
         let Self { policy, files, ref question, ref suite, ref path, .. } = self;
         let name = suite.choice.name.clone();
         holdpoint_store::check_writable(&self.file(artifacts::REPORT))?;
@@ -170,7 +181,7 @@ impl<'a> StoredGate<'a> {
         let last = reports.pop().ok_or_else(|| FlowError::Internal("no run was made".to_owned()))?;
         let recorded = baseline::record(&currents, &suite.as_run.gate);
         let path = path.clone();
-        let unsealed = self.keep_report(&last)?;
+        let unsealed = self.keep_report(ready, &last)?;
         let recorded = match recorded {
             Ok(recorded) => recorded,
             Err(error) => {
@@ -192,11 +203,11 @@ impl<'a> StoredGate<'a> {
     }
 
     /// Keeps a report that was compared with nothing.
-    fn keep_report(mut self, report: &Report) -> Result<&'static str, FlowError> {
+    fn keep_report(mut self, suite: &Suite, report: &Report) -> Result<&'static str, FlowError> {
         let (path, page) = (self.file(artifacts::REPORT), self.file(artifacts::REPORT_PAGE));
         self.sealing.write_json(&path, report)?;
         self.sealing.write_text(&page, &markdown::report(report, None))?;
-        self.sealing.seal(&run::origins("gate", &self.suite.as_run, report))
+        self.sealing.seal(&run::origins("gate", suite, report))
     }
 
     fn file(&self, name: &str) -> PathBuf {

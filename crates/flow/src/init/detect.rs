@@ -270,23 +270,23 @@ mod tests {
     fn a_repository_without_benchmarks_starts_with_a_program() {
         let cargo = "[package]\nname = \"rip\"\nversion = \"1.0.0\"\n";
         let found = suite(&[("Cargo.toml", cargo), ("src/main.rs", "")]);
-        assert_eq!(found.workloads[0].command, ["./target/release/rip", "--help"]);
+        assert_eq!(found.workloads[0].task.command().unwrap().command, ["./target/release/rip", "--help"]);
         let found = suite(&[("Makefile", "all:\n\ttrue\nbench: all\n\t./run\n")]);
-        assert_eq!(found.workloads[0].command, ["make", "--silent", "bench"]);
+        assert_eq!(found.workloads[0].task.command().unwrap().command, ["make", "--silent", "bench"]);
         let found = suite(&[("package.json", r#"{"scripts": {"bench": "node bench.js"}}"#)]);
-        assert_eq!(found.workloads[0].command, ["npm", "run", "--silent", "bench"]);
+        assert_eq!(found.workloads[0].task.command().unwrap().command, ["npm", "run", "--silent", "bench"]);
         assert!(!of(&[]).is_complete);
         let cmake = "add_executable(demo main.c)\nadd_executable(\n  bench_sum bench_sum.c)\n";
         let found = suite(&[("CMakeLists.txt", cmake)]);
         assert_eq!(
-            (found.workloads[0].name.as_str(), found.workloads[0].command.as_slice()),
+            (found.workloads[0].name.as_str(), found.workloads[0].task.command().unwrap().command.as_slice()),
             ("bench_sum", &["./build/bench_sum".to_owned()][..])
         );
         let python =
             [("pyproject.toml", "[project]\n"), ("benchmarks/bench_f.py", ""), ("src/demo/__init__.py", "")];
         let found = suite(&python);
-        assert_eq!(found.workloads[0].command, ["python3", "benchmarks/bench_f.py"]);
-        assert_eq!(found.workloads[0].env["PYTHONPATH"], "src");
+        assert_eq!(found.workloads[0].task.command().unwrap().command, ["python3", "benchmarks/bench_f.py"]);
+        assert_eq!(found.workloads[0].task.command().unwrap().env["PYTHONPATH"], "src");
         assert!(!of(&python[1..]).is_complete, "a script of something else");
     }
 

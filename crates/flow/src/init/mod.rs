@@ -11,7 +11,7 @@ use detect::{Files, Proposal};
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::builds::Builds;
 use holdpoint_model::suite::MeasurePlan;
-use holdpoint_model::{ExitCode, Report, Suite};
+use holdpoint_model::{ExitCode, Report};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,11 +96,10 @@ fn trial(path: &Path, dir: &Path, watch: &dyn Watch) -> Result<(Report, usize), 
     if unbuilt.build.is_some() {
         Builds::open(dir)?.in_folder(unbuilt.dir.as_deref()).build_in_place(unbuilt.build.as_ref())?;
     }
-    let mut suite = suites::with_benches(unbuilt)?;
+    let suite = suites::list(unbuilt)?;
     let count = suite.workloads.len();
-    suite.workloads.truncate(TRIED_MAX);
-    let measure = MeasurePlan { rounds_min: 3, rounds_max: 3, warmup_ms_max: 0.0, ..suite.measure };
-    Ok((run::measure(&Suite { measure, ..suite }, watch), count))
+    let measure = MeasurePlan { rounds_min: 3, rounds_max: 3, warmup_ms_max: 0.0, ..suite.measure.clone() };
+    Ok((run::measure(&suite.with_measure(measure).first(TRIED_MAX), watch), count))
 }
 
 /// The texts that tell harnesses and builds apart.

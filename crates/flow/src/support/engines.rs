@@ -2,7 +2,8 @@
 
 use crate::error::FlowError;
 use crate::request::EngineChoice;
-use holdpoint_measure::worker::{self, WorkerError};
+use holdpoint_measure::ReadySuite;
+use holdpoint_measure::program::WorkerError;
 use holdpoint_model::suite::{EngineSpec, WORKER_ENGINE};
 use holdpoint_model::{FailureCause, SCHEMA_VERSION, Suite};
 use serde_json::json;
@@ -35,7 +36,7 @@ fn python() -> String {
 }
 
 /// A suite of one model, named after its file. Cases that do not fit the model are refused here, before anything is measured.
-pub fn suite(choice: &EngineChoice, shape_cases: &[String]) -> Result<Suite, FlowError> {
+pub fn suite(choice: &EngineChoice, shape_cases: &[String]) -> Result<ReadySuite, FlowError> {
     let model = &choice.model;
     let name = model.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' };
@@ -64,8 +65,10 @@ pub fn suite(choice: &EngineChoice, shape_cases: &[String]) -> Result<Suite, Flo
     for workload in &mut suite.workloads {
         workload.iterations = choice.iterations;
     }
-    worker::try_start(&suite, WORKER_ENGINE).map_err(|error| unusable(&suite, &error))?;
-    Ok(suite)
+    let failed = |error| unusable(&suite, &error);
+    let ready = ReadySuite::list(suite.clone()).map_err(failed)?;
+    ready.try_start(WORKER_ENGINE).map_err(failed)?;
+    Ok(ready)
 }
 
 /// Why a model's worker cannot serve its cases.

@@ -4,10 +4,10 @@ use crate::Watch;
 use crate::error::FlowError;
 use crate::request::SuiteChoice;
 use crate::support::engines;
-use holdpoint_measure::{harness, worker};
+use holdpoint_measure::{ReadySuite, harness, worker};
+use holdpoint_model::Suite;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA, WorkerSpec};
-use holdpoint_model::{Suite, WorkloadSpec};
 use std::path::{Path, PathBuf};
 
 /// The suites that come with the binary.
@@ -66,8 +66,8 @@ pub fn load(choice: &SuiteChoice) -> Result<Suite, FlowError> {
     let suite = harness::complete(suite).map_err(|error| refused(&error))?;
     let suite = engines::expand(suite).map_err(|error| refused(&error))?;
     // A program in place of the built-in ops knows for itself what it can do.
-    for workload in suite.workloads.iter().filter(|workload| !suite.workers.contains_key(&workload.worker)) {
-        let checked = match workload.worker.as_str() {
+    for workload in suite.workloads.iter().filter(|workload| !suite.workers.contains_key(workload.worker())) {
+        let checked = match workload.worker() {
             WORKER_BUILTIN | WORKER_CUDA => worker::validate(workload),
             _ => Ok(()),
         };
@@ -112,14 +112,14 @@ pub const UNITS_PER_CUDA_PROCESS: u32 = 8;
 const OWN_WORKERS: &[&str] = &[WORKER_BUILTIN, WORKER_CUDA];
 
 /// A suite to be measured: its ops on a device run in a process of their own, which a fault or a hang may take with it.
-pub fn runnable(choice: &SuiteChoice) -> Result<Suite, FlowError> {
-    with_workloads(unbuilt(choice)?)
+pub fn runnable(choice: &SuiteChoice) -> Result<ReadySuite, FlowError> {
+    ready(unbuilt(choice)?)
 }
 
 /// A suite with all of its workloads, and tolerances of no others.
-pub fn with_workloads(suite: Suite) -> Result<Suite, FlowError> {
-    let suite = with_benches(suite)?;
-    check_gated(&[&suite])?;
+pub fn ready(suite: Suite) -> Result<ReadySuite, FlowError> {
+    let suite = list(suite)?;
+    check_gated(&[&*suite])?;
     Ok(suite)
 }
 
@@ -135,9 +135,9 @@ pub fn unbuilt(choice: &SuiteChoice) -> Result<Suite, FlowError> {
 }
 
 /// A suite with the benchmarks of its harness and the workloads that its workers list, built in the suite's folder.
-pub fn with_benches(suite: Suite) -> Result<Suite, FlowError> {
+pub fn list(suite: Suite) -> Result<ReadySuite, FlowError> {
     let dir = suite.dir.clone();
-    harness::expand(suite).and_then(worker::expand).map_err(|error| {
+    ReadySuite::list(suite).map_err(|error| {
         let place = dir.map_or_else(String::new, |dir| format!(" (in {})", dir.display()));
         let said = error.stderr_tail.last().map_or_else(String::new, |line| format!("; it says: {line}"));
         FlowError::Input(format!("{error}{place}{said}"))
@@ -147,10 +147,9 @@ pub fn with_benches(suite: Suite) -> Result<Suite, FlowError> {
 /// Points out commands that are harnesses.
 pub fn note_harnesses(suite: &Suite, watch: &dyn Watch) {
     let dir = suite.dir.as_deref().unwrap_or(Path::new("."));
-    let is_command = |workload: &&WorkloadSpec| !workload.command.is_empty() && workload.bench.is_none();
-    for workload in suite.workloads.iter().filter(is_command) {
-        if let Some(harness) = harness::recognise(&workload.command, dir) {
-            let (program, kind) = (workload.command.join(" "), harness.name());
+    for task in suite.workloads.iter().filter_map(|workload| workload.task.command()) {
+        if let Some(harness) = harness::recognise(&task.command, dir) {
+            let (program, kind) = (task.command.join(" "), harness.name());
             watch.note(&format!(
                 "{program} looks like benchmarks of {kind}: as a command, the time that the harness gives itself is \
                  measured; a suite with `[harness] kind = \"{kind}\"` measures its benchmarks (docs/harness.md)"
@@ -199,7 +198,7 @@ fn placed(mut suite: Suite, choice: &SuiteChoice, names: &[&str], slowdown: f64)
 /// Whether the suite has workloads for one of our own workers, and no program in its place.
 pub fn is_own(suite: &Suite, name: &str) -> bool {
     OWN_WORKERS.contains(&name)
-        && suite.workloads.iter().any(|workload| workload.worker == name)
+        && suite.workloads.iter().any(|workload| workload.worker() == name)
         && !suite.workers.contains_key(name)
 }
 

@@ -2,8 +2,9 @@
 //! comparison is resumed only if all of it is unchanged.
 
 use super::Sides;
-use crate::builds::{SEPARATORS, resolve_program};
+use crate::builds::SEPARATORS;
 use crate::machine::hex;
+use crate::program::resolve_program;
 use crate::run::environment_lock;
 use holdpoint_model::Suite;
 use holdpoint_model::protocol::PROTOCOL_VERSION;
@@ -40,11 +41,11 @@ pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
 fn suite_words(suite: &Suite) -> Vec<(String, Option<&Path>)> {
     let dir = suite.dir.as_deref();
     let workers = suite.workers.values().map(|worker| (&worker.command, worker.dir.as_deref().or(dir)));
-    let commands = workers.chain(suite.workloads.iter().map(|workload| (&workload.command, dir)));
+    let commands = workers
+        .chain(suite.workloads.iter().filter_map(|workload| Some((&workload.task.call()?.command, dir))));
     let words = commands
         .flat_map(|(command, dir)| command_words(command, dir).into_iter().map(move |word| (word, dir)));
-    let sources =
-        suite.workloads.iter().filter_map(|workload| Some(workload.kernel.as_ref()?.source.clone()));
+    let sources = suite.workloads.iter().filter_map(|workload| Some(workload.task.kernel()?.source.clone()));
     words.chain(sources.map(|source| (source, dir))).collect()
 }
 
@@ -98,6 +99,7 @@ fn hash(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ReadySuite;
 
     fn side(dir: &Path, command: &str) -> Suite {
         let text =
@@ -107,6 +109,7 @@ mod tests {
 
     fn conditions_of(dir: &Path, command: &str) -> BTreeMap<String, String> {
         let side = side(dir, command);
+        let side = ReadySuite::list(side).unwrap();
         conditions(&Sides { base: side.clone(), head: side, pin: false, measure_same_code: false })
     }
 

@@ -2,12 +2,12 @@
 
 use super::conditions::find;
 use super::{Sides, find as find_workload};
-use crate::builds::resolve_program;
-use crate::worker::{Place, WorkerError, execute};
+use crate::program::resolve_program;
+use crate::program::{Place, WorkerError, execute};
 use holdpoint_model::ab::{Ended, ExactValues};
 use holdpoint_model::metric::{Exact, Metric};
-use holdpoint_model::suite::{CountedBy, WORKER_COMMAND};
-use holdpoint_model::{AbReport, Suite, WorkloadSpec};
+use holdpoint_model::suite::CountedBy;
+use holdpoint_model::{AbReport, Suite, Workload};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -30,7 +30,7 @@ pub(super) fn count(sides: &Sides, report: &mut AbReport, stop: &dyn Fn() -> boo
                 continue;
             }
             let by = head.metrics.0.get(metric).and_then(|spec| spec.by).unwrap_or_default();
-            let counted = |suite: &Suite, spec: &WorkloadSpec| match exact {
+            let counted = |suite: &Suite, spec: &Workload| match exact {
                 Exact::FileBytes => file_bytes(suite, spec).map(|bytes| vec![bytes]),
                 _ => (0..LOOKS).map(|_| instructions(suite, spec, by)).collect(),
             };
@@ -49,12 +49,12 @@ pub(super) fn count(sides: &Sides, report: &mut AbReport, stop: &dyn Fn() -> boo
 }
 
 /// The size of the program that runs a workload.
-fn file_bytes(suite: &Suite, spec: &WorkloadSpec) -> Result<u64, String> {
+fn file_bytes(suite: &Suite, spec: &Workload) -> Result<u64, String> {
     let dir = suite.dir.as_deref();
-    let (command, dir) = match suite.workers.get(&spec.worker) {
-        _ if spec.worker == WORKER_COMMAND => (&spec.command, dir),
-        Some(worker) => (&worker.command, worker.dir.as_deref().or(dir)),
-        None => return Err("it runs in holdpoint itself".to_owned()),
+    let (command, dir) = match (spec.task.call(), suite.workers.get(spec.worker())) {
+        (Some(call), _) => (&call.command, dir),
+        (None, Some(worker)) => (&worker.command, worker.dir.as_deref().or(dir)),
+        (None, None) => return Err("it runs in holdpoint itself".to_owned()),
     };
     let program = command.first().map_or("", String::as_str);
     let path = find(program, dir).ok_or_else(|| format!("there is no {program}"))?;
@@ -62,10 +62,11 @@ fn file_bytes(suite: &Suite, spec: &WorkloadSpec) -> Result<u64, String> {
 }
 
 /// The instructions of one call of a command and everything that it starts.
-fn instructions(suite: &Suite, spec: &WorkloadSpec, by: CountedBy) -> Result<u64, String> {
+fn instructions(suite: &Suite, spec: &Workload, by: CountedBy) -> Result<u64, String> {
     let logs = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = counter(by, logs.path());
-    let (program, arguments) = spec.command.split_first().ok_or("there is no command")?;
+    let task = spec.task.call().ok_or("there is no command")?;
+    let (program, arguments) = task.command.split_first().ok_or("there is no command")?;
     let place = Place { dir: suite.dir.clone(), ..Place::default() };
     // The counter is looked up on the path; the program, where it runs.
     command.push(match &place.dir {
@@ -75,7 +76,7 @@ fn instructions(suite: &Suite, spec: &WorkloadSpec, by: CountedBy) -> Result<u64
     command.extend_from_slice(arguments);
     let timeout = Duration::from_secs_f64(suite.measure.timeout_ms / 1e3);
     let failed = |error: WorkerError| [vec![error.detail], error.stderr_tail].concat().join("; ");
-    execute(&command, spec, &place, timeout, Stdio::null()).map_err(failed)?;
+    execute(&command, task, &place, timeout, Stdio::null()).map_err(failed)?;
     let files = fs::read_dir(logs.path()).map_err(|error| error.to_string())?;
     let texts = files.flatten().filter_map(|file| fs::read_to_string(file.path()).ok());
     let counts: Vec<u64> = texts.filter_map(|text| read_count(by, &text)).collect();

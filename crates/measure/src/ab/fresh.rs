@@ -5,7 +5,7 @@
 //! share are run as they are, and so is everything else if one side's cannot be copied.
 
 use super::Sides;
-use crate::worker::{ChangedCopy, CopiedFile, Copies, Place};
+use crate::program::{ChangedCopy, CopiedFile, Copies, Place};
 use holdpoint_stats::random::Random;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -38,9 +38,9 @@ impl Fresh {
         for head in &sides.head.workloads {
             let Some(base) = super::find(&sides.base, &head.name) else { continue };
             let programs = [(&sides.base, base), (&sides.head, head)].map(|(suite, spec)| {
-                let (command, dir) = match suite.workers.get(&spec.worker) {
+                let (command, dir) = match suite.workers.get(spec.worker()) {
                     Some(worker) => (&worker.command, worker.dir.as_ref().or(suite.dir.as_ref())),
-                    None => (&spec.command, suite.dir.as_ref()),
+                    None => (&spec.task.call()?.command, suite.dir.as_ref()),
                 };
                 let place = Place { dir: dir.cloned(), ..Place::default() };
                 let program = command.first().filter(|program| program.contains('/'))?;
@@ -133,6 +133,7 @@ fn remove_left_over(original: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ReadySuite;
     use holdpoint_model::Suite;
     use std::path::PathBuf;
 
@@ -140,7 +141,7 @@ mod tests {
         let side = |dir: &Path| {
             let text =
                 "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"./prog\"]\n";
-            Suite { dir: Some(dir.to_owned()), ..Suite::parse(text).unwrap() }
+            ReadySuite::list(Suite { dir: Some(dir.to_owned()), ..Suite::parse(text).unwrap() }).unwrap()
         };
         Sides { base: side(base), head: side(head), pin: false, measure_same_code: false }
     }

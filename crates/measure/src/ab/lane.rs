@@ -3,13 +3,13 @@
 use super::Decide;
 use super::first_calls::{self, FirstCalls};
 use super::pair::{Pair, Stop};
-use crate::ask::Seeds;
-use crate::audit::{Audit, Contest};
+use crate::audit::Contest;
+use crate::engine::Subject;
 use crate::harness::{has_one_sample, share_a_process};
-use crate::physics::{self, Executor};
+use crate::physics;
 use holdpoint_model::ab::{Clock, Ended, QUANTILE, SameBuild, SideFailure, SideKernels};
-use holdpoint_model::suite::{WORKER_COMMAND, Work};
-use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, UnitCost, UnitPlan, WorkloadSpec};
+use holdpoint_model::suite::Work;
+use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, UnitCost, UnitPlan, Workload};
 use std::time::Instant;
 
 /// A workload while it is compared. Units measured at the same time each have a copy.
@@ -18,7 +18,7 @@ pub(super) struct Lane<'a> {
     /// Position in the report.
     pub index: usize,
     /// Base's and head's.
-    pub specs: [&'a WorkloadSpec; 2],
+    pub subjects: [Subject<'a>; 2],
     pub goes_on: bool,
     /// Whether a unit was begun, or one is there from before.
     had_turn: bool,
@@ -41,16 +41,8 @@ pub(super) struct Lane<'a> {
     /// Whether each of its units has processes of its own all the same: it is timed by the host's clock, and the host is quicker in one process than
     /// in another; or it seems to be slower, and more pairs must say so.
     pub has_own_processes: bool,
-    /// Of this unit's inputs, base's and head's.
-    pub seeds: [Seeds; 2],
-    /// Base's and head's.
-    pub audits: [Audit; 2],
-    /// Of both.
+    /// Of both sides' audits.
     pub contest: Contest,
-    /// Work of a call and what may do it, base's and head's.
-    pub work: [Option<(Work, Executor)>; 2],
-    /// Whether their calls keep answers, as their workers say.
-    pub remembers: [bool; 2],
     /// Base's and head's, of all units so far.
     pub first_calls: [FirstCalls; 2],
     /// Time spent in this unit.
@@ -58,18 +50,16 @@ pub(super) struct Lane<'a> {
     pub rounds_taken: Vec<PairRound>,
     /// For each of them whether both sides ran at the same time, and its seconds.
     round_costs: Vec<(bool, f64)>,
-    /// Of both sides, where the workers tell.
-    pub kernels: Option<SideKernels>,
     /// Why it takes no further part in this unit.
     out: Option<Stop>,
 }
 
 impl<'a> Lane<'a> {
-    pub(super) fn new(index: usize, specs: [&'a WorkloadSpec; 2], before: &AbWorkload) -> Self {
+    pub(super) fn new(index: usize, specs: [&'a Workload; 2], before: &AbWorkload) -> Self {
         let spending = Spending::resume(before);
         Self {
             index,
-            specs,
+            subjects: [Subject::new(0, specs[0]), Subject::new(1, specs[1])],
             goes_on: true,
             had_turn: !before.units.is_empty(),
             // A sample of a command is a call.
@@ -85,16 +75,11 @@ impl<'a> Lane<'a> {
             is_one_by_one: false,
             shares_processes: false,
             has_own_processes: false,
-            seeds: [Seeds::new(0); 2],
-            audits: [Audit::default(), Audit::default()],
             contest: Contest::default(),
-            work: Default::default(),
-            remembers: [false; 2],
             first_calls: Default::default(),
             spent_s: 0.0,
             rounds_taken: Vec::new(),
             round_costs: Vec::new(),
-            kernels: None,
             out: None,
         }
     }
@@ -107,9 +92,9 @@ impl<'a> Lane<'a> {
             return;
         }
         let units = &report.workloads[self.index].units;
-        let may_overlap = is_command(&self.specs) && !self.is_one_by_one;
-        let one_sample = self.specs.iter().any(|spec| spec.bench.as_ref().is_some_and(has_one_sample));
-        let long_turns = self.specs.iter().any(|spec| spec.bench.is_some());
+        let may_overlap = is_command(&self.specs()) && !self.is_one_by_one;
+        let one_sample = self.specs().iter().any(|spec| spec.task.bench().is_some_and(has_one_sample));
+        let long_turns = self.specs().iter().any(|spec| spec.task.bench().is_some());
         let cost =
             UnitCost { unit_s_max: left_s, may_overlap, one_sample, long_turns, ..self.spending.cost() };
         self.plan = decide.plan_unit(self.index, units, &cost);
@@ -128,6 +113,25 @@ impl<'a> Lane<'a> {
     /// Whether it has had its turn, and even the shortest unit would take longer than what is left.
     pub(super) fn is_over(&self, left_s: f64) -> bool {
         self.had_turn && self.spending.cost().unit_s(1, 1) > left_s
+    }
+
+    pub(super) fn specs(&self) -> [&'a Workload; 2] {
+        self.subjects.each_ref().map(|subject| subject.spec)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.subjects[1].spec.name
+    }
+
+    /// Of both sides, where the workers tell.
+    pub(super) fn kernels(&self) -> Option<SideKernels> {
+        let [base, head] = self.subjects.each_ref().map(|subject| subject.kernel.clone());
+        Some(SideKernels { base: base?, head: head? })
+    }
+
+    /// Whether their calls keep answers, as their workers say.
+    fn remembers(&self) -> [bool; 2] {
+        self.subjects.each_ref().map(|subject| subject.remembers)
     }
 
     pub(super) fn units_count(&self) -> usize {
@@ -161,7 +165,7 @@ impl<'a> Lane<'a> {
         }
         let start = Instant::now();
         if let Err(stop) = step(self, pair) {
-            pair.forget_if_dead(self, &stop);
+            pair.note(self, &stop);
             self.out = Some(stop);
         }
         self.spent_s += start.elapsed().as_secs_f64();
@@ -180,8 +184,11 @@ impl<'a> Lane<'a> {
     /// Adds the seconds of a unit's rounds to each workload's spending. Benchmarks that share processes get equal parts.
     pub(super) fn book_rounds(lanes: &mut [Self]) {
         for first in 0..lanes.len() {
-            let spec = lanes[first].specs[0];
-            let shares = |at: &usize| share_a_process(spec, lanes[*at].specs[0]);
+            let bench = lanes[first].subjects[0].spec.task.bench();
+            let shares = |at: &usize| {
+                let benches = bench.zip(lanes[*at].subjects[0].spec.task.bench());
+                benches.is_some_and(|(bench, beside)| share_a_process(bench, beside))
+            };
             let beside: Vec<usize> = (0..lanes.len()).filter(shares).collect();
             if beside.len() > 1 && beside.first() == Some(&first) {
                 let spent_s: f64 = beside.iter().map(|at| lanes[*at].spent_s).sum();
@@ -203,7 +210,7 @@ impl<'a> Lane<'a> {
     /// Moves the failure to another workload of the same process, if that one is to blame.
     pub(super) fn pass_blame(lanes: &mut [Self], at: usize) {
         let Some(Stop::Failed(_, error)) = &lanes[at].out else { return };
-        let is_other = |lane: &Self| error.blamed.as_ref() == Some(&lane.specs[0].name);
+        let is_other = |lane: &Self| error.blamed.as_deref() == Some(lane.name());
         if let Some(other) = lanes.iter().position(is_other).filter(|other| *other != at) {
             lanes[other].out = lanes[at].out.replace(Stop::ThisUnit);
         }
@@ -233,7 +240,7 @@ impl<'a> Lane<'a> {
         let workload = &mut report.workloads[self.index];
         workload.spent_s += self.spent_s;
         workload.calls_per_sample = self.calls_per_sample;
-        workload.kernels = self.kernels.take().or_else(|| workload.kernels.take());
+        workload.kernels = self.kernels().or_else(|| workload.kernels.take());
         let rounds = std::mem::take(&mut self.rounds_taken);
         let UnitPlan { skip, quantile, clock, .. } = self.plan;
         let mut unit = Unit { process, x: 0.0, skip, quantile, clock, rounds };
@@ -283,7 +290,7 @@ impl<'a> Lane<'a> {
 
     /// The side that keeps answers from call to call, by its own word, if the other does not.
     pub(super) fn remembers_alone(&self) -> Option<&'static str> {
-        match self.remembers {
+        match self.remembers() {
             [true, false] => Some("base"),
             [false, true] => Some("head"),
             _ => None,
@@ -292,9 +299,9 @@ impl<'a> Lane<'a> {
 
     /// Notes for readers about what both sides did in this unit and in those before.
     fn notes(&self) -> Vec<String> {
-        let name = &self.specs[1].name;
+        let name = self.name();
         let mut notes: Vec<String> = self.notes_on_peaks().into_iter().flatten().collect();
-        if let [Some((base, _)), Some((head, _))] = &self.work
+        if let [Some(base), Some(head)] = self.subjects.each_ref().map(|subject| &subject.work)
             && (base.flops, base.bytes) != (head.flops, head.bytes)
         {
             let count = |work: &Work| format!("{} operations and {} bytes", work.flops, work.bytes);
@@ -303,7 +310,7 @@ impl<'a> Lane<'a> {
                 "{name}: not the same work, as the sides count it: base {base}, head {head} a call"
             ));
         }
-        if self.remembers == [true; 2] {
+        if self.remembers() == [true; 2] {
             notes.push(format!("{name}: it remembers answers, so a cache is what is measured"));
         }
         notes.extend(first_calls::doubt(&self.first_calls).map(|doubt| format!("{name}: {doubt}")));
@@ -314,11 +321,10 @@ impl<'a> Lane<'a> {
     fn notes_on_peaks(&self) -> [Option<String>; 2] {
         let times = [|round: &PairRound| round.base_ns.clone(), |round: &PairRound| round.head_ns.clone()];
         std::array::from_fn(|side| {
-            let (work, executor) = self.work[side].as_ref()?;
+            let Subject { spec, work, executor, .. } = &self.subjects[side];
             let quickest_ns = self.rounds_taken.iter().flat_map(times[side]).min()? as f64;
-            let spec = self.specs[side];
             let call_ns = quickest_ns / self.calls_per_sample.max(1) as f64;
-            physics::near_peak(work, &spec.dtype, executor, call_ns)?;
+            physics::near_peak(work.as_ref()?, &spec.dtype, executor, call_ns)?;
             let name = ["base", "head"][side];
             Some(format!(
                 "{}: {name} is near what the machine can do at most: is its work counted right, and does every call do it?",
@@ -348,8 +354,8 @@ fn same_build(same: &SameBuild) -> String {
 }
 
 /// Every call of a command is a process of its own.
-fn is_command(specs: &[&WorkloadSpec; 2]) -> bool {
-    specs.iter().all(|spec| spec.worker == WORKER_COMMAND && spec.bench.is_none())
+fn is_command(specs: &[&Workload; 2]) -> bool {
+    specs.iter().all(|spec| spec.task.command().is_some())
 }
 
 /// Where the time of a workload's units went.

@@ -18,16 +18,16 @@ pub use conditions::conditions;
 pub use distrust::refuse_changed_builds;
 pub use trouble::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
 
-use crate::schedule::ALIVE_MAX;
-use crate::worker::{Copies, Place};
+use crate::engine::ALIVE_MAX;
+use crate::program::{Copies, Place};
+use crate::ready::ReadySuite;
 use crate::{clock, machine};
 use at_once::AtOnce;
 use fresh::Fresh;
 use holdpoint_model::ab::{Clock, Ended, SideFailure};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, SCHEMA_VERSION, Side, SideName, Suite, Unit, UnitCost, UnitPlan,
-    WorkloadSpec,
+    AbPlan, AbReport, AbWorkload, SCHEMA_VERSION, Side, SideName, Suite, Unit, UnitCost, UnitPlan, Workload,
 };
 use holdpoint_stats::random::Random;
 use lane::Lane;
@@ -39,8 +39,8 @@ use trouble::Watch;
 /// Two suites to be measured side by side. Revisions differ in the folder that their programs run in.
 #[derive(Clone, Debug)]
 pub struct Sides {
-    pub base: Suite,
-    pub head: Suite,
+    pub base: ReadySuite,
+    pub head: ReadySuite,
     /// Pins all processes of a unit to one CPU, even programs not declared as single-threaded.
     pub pin: bool,
     /// Measures workloads even if machine code, launches and inputs are the same on both sides.
@@ -108,21 +108,21 @@ pub fn begin(sides: &Sides, plan: AbPlan, base: Side, head: Side) -> AbReport {
     }
 }
 
-fn find<'a>(suite: &'a Suite, name: &str) -> Option<&'a WorkloadSpec> {
+fn find<'a>(suite: &'a Suite, name: &str) -> Option<&'a Workload> {
     suite.workloads.iter().find(|spec| spec.name == name)
 }
 
 /// Why two workloads of the same name cannot be compared. Their parameters may differ: that is a reason to compare
 /// suites.
-fn incomparable(base: &WorkloadSpec, head: &WorkloadSpec) -> Option<String> {
+fn incomparable(base: &Workload, head: &Workload) -> Option<String> {
     let [base, head] = [base, head].map(|spec| {
-        let op = spec.bench.as_ref().map_or(&spec.op, |bench| &bench.id);
+        let op = spec.task.bench().map_or(&spec.op, |bench| &bench.id);
         format!("{op} {:?} {} by {}", spec.shape, spec.dtype, spec.timer())
     });
     (base != head).then(|| format!("not the same work: base is {base}, head is {head}"))
 }
 
-fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
+fn blank(spec: &Workload, skipped: Option<String>) -> AbWorkload {
     AbWorkload {
         identity: spec.identity(spec.timer()),
         ended: if skipped.is_some() { Ended::Skipped } else { Ended::Interrupted },
@@ -165,7 +165,7 @@ pub fn measure(
         sides,
         random: Random::new(report.plan.seed ^ (u64::from(units_before) << 32)),
         watches: Vec::new(),
-        cpus: crate::worker::cpus_allowed(),
+        cpus: crate::program::cpus_allowed(),
         process: units_before,
         reused: None,
         at_once: AtOnce::default(),
@@ -238,7 +238,9 @@ fn set_up(sides: &Sides, report: &mut AbReport, wanted: &dyn Fn(usize) -> bool, 
     for (index, (name, workload)) in workloads {
         let prepared = [(SideName::Base, &sides.base), (SideName::Head, &sides.head)].map(|(side, suite)| {
             let place = Place { dir: suite.dir.clone(), ..Place::default() };
-            let ran = find(suite, name).map_or(Ok(()), |spec| crate::worker::set_up(spec, &place));
+            let ran = find(suite, name)
+                .and_then(|spec| spec.task.call())
+                .map_or(Ok(()), |call| crate::program::set_up(call, &place));
             ran.err().map(|error| SideFailure { side, failure: error.into() })
         });
         if let Some(failure) = prepared.into_iter().flatten().next() {
@@ -326,7 +328,7 @@ impl<'a> Runner<'a> {
 
     /// One, if a unit is not pinned, uses a device, or the length of a sample is not chosen yet.
     fn units_at_once(&self, lanes: &[&mut Lane], report: &AbReport) -> usize {
-        let is_held = |lane: &Lane| is_pinned(self.sides, &lane.specs) || lane.plan.clock == Clock::Tandem;
+        let is_held = |lane: &Lane| is_pinned(self.sides, &lane.specs()) || lane.plan.clock == Clock::Tandem;
         let is_on_device = |lane: &Lane| {
             let units = &report.workloads[lane.index].units;
             units.iter().flat_map(|unit| &unit.rounds).any(|round| round.state.device.is_some())
@@ -339,9 +341,9 @@ impl<'a> Runner<'a> {
 
 /// Units that a pair of processes serves: the lowest number of all its workers.
 fn units_per_process(sides: &Sides, lanes: &[&mut Lane]) -> u32 {
-    let sides_and_specs = lanes.iter().flat_map(|lane| sides.pair().into_iter().zip(lane.specs));
+    let sides_and_specs = lanes.iter().flat_map(|lane| sides.pair().into_iter().zip(lane.specs()));
     let units = sides_and_specs
-        .map(|(suite, spec)| suite.workers.get(&spec.worker).map_or(1, |worker| worker.units_per_process));
+        .map(|(suite, spec)| suite.workers.get(spec.worker()).map_or(1, |worker| worker.units_per_process));
     if lanes.iter().any(|lane| lane.has_own_processes) { 1 } else { units.min().unwrap_or(1) }
 }
 

@@ -4,23 +4,18 @@ use super::Sides;
 use super::lane::Lane;
 use super::numbers;
 use super::trouble::{DeviceTurn, Watch, device_trouble};
-use crate::ask::{self, Batch, Requester, Seeds, random_bits};
-use crate::audit::{Audit, look_chance};
-use crate::pace::{rest_after, samples_at_limit};
-use crate::slot::Slot;
-use crate::worker::{self, Coming, Commands, Copies, Place, Prepared, Worker, WorkerError};
-use holdpoint_cuda::trace;
+use crate::audit::look_chance;
+use crate::engine::{self, Batch, Engine, Seeds, Subject, batch_of_both, random_bits};
+use crate::pace::samples_at_limit;
+use crate::program;
+use crate::program::{Copies, Place, WorkerError};
+use crate::worker::{Coming, Commands, Worker};
 use holdpoint_model::ab::{Clock, SideKernels};
 use holdpoint_model::protocol::{RunRequest, RunResult};
-use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN, WORKER_CUDA};
-use holdpoint_model::{FailureCause, PairRound, SideName, SideNumbers, Suite, WorkloadSpec};
+use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
+use holdpoint_model::{FailureCause, PairRound, SideName, SideNumbers, Suite, Workload};
 use holdpoint_stats::random::Random;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-
-/// Single calls on new inputs whose answers are checked, one after the other: of two in a row, a worker that computes every second
-/// time or less often has one wrong.
-const FRESH_CALLS: u32 = 2;
 
 const SIDES: [SideName; 2] = [SideName::Base, SideName::Head];
 /// So many samples of the slower side fit into a request's time-out, with the untimed calls before them and on a machine that slows down.
@@ -44,37 +39,30 @@ pub(super) enum Stop {
 
 pub(super) struct Pair<'a> {
     sides: &'a Sides,
-    slots: [BTreeMap<&'a str, Slot<'a>>; 2],
+    engine: Engine<'a>,
     cpu: Option<usize>,
     copies: Copies,
-    /// How long a device rests before each turn of the next round, whichever side's it is.
-    rest: Duration,
 }
 
 impl<'a> Pair<'a> {
     pub(super) fn new(sides: &'a Sides, cpu: Option<usize>, copies: Copies) -> Self {
-        Self { sides, slots: [BTreeMap::new(), BTreeMap::new()], cpu, copies, rest: Duration::ZERO }
+        Self { sides, engine: Engine::of_two(sides.pair(), copies.clone()), cpu, copies }
     }
 
     /// Starts the workload's processes in random order, unless another workload has. They load at the same time: importing a
     /// framework takes seconds.
     pub(super) fn start(&mut self, lane: &Lane<'a>, random: &mut Random) -> Result<(), Stop> {
         let order = side_order(random);
+        let cpu = self.cpu.filter(|_| is_pinned(self.sides, &lane.specs()));
         for side in order {
-            let (suite, name) = (self.sides.pair()[side], lane.specs[side].worker.as_str());
-            let cpu = self.cpu.filter(|_| is_pinned(self.sides, &lane.specs));
-            let fresh = || Slot::new(suite, name, cpu).with_copies(self.copies.clone());
-            let slot = self.slots[side].entry(name).or_insert_with(fresh);
-            slot.launch().map_err(|error| side_failed(side, error))?;
+            self.engine.launch(&lane.subjects[side], cpu).map_err(on_side(side))?;
         }
-        let is_by_host = lane.plan.rounds > 0 && lane.specs.iter().all(|spec| spec.is_cuda_by_host_clock());
+        let is_by_host = lane.plan.rounds > 0 && lane.specs().iter().all(|spec| spec.is_cuda_by_host_clock());
         for side in order {
-            if let Some(slot) = self.slots[side].get_mut(lane.specs[side].worker.as_str()) {
-                slot.worker().map_err(|error| side_failed(side, error))?;
-                // One thread waits for the device, and one CPU does that by a sixth quicker than another. Both sides have loaded by now, at the same time.
-                if let (true, Some(cpu), Some(process_id)) = (is_by_host, self.cpu, slot.process_id()) {
-                    worker::pin_first_thread(cpu, process_id);
-                }
+            let process_id = self.engine.start(&lane.subjects[side]).map_err(on_side(side))?;
+            // One thread waits for the device, and one CPU does that by a sixth quicker than another. Both sides have loaded by now, at the same time.
+            if let (true, Some(cpu), Some(process_id)) = (is_by_host, self.cpu, process_id) {
+                program::pin_first_thread(cpu, process_id);
             }
         }
         Ok(())
@@ -82,38 +70,23 @@ impl<'a> Pair<'a> {
 
     /// Whether every process that was started is alive, as far as is known.
     pub(super) fn is_whole(&self) -> bool {
-        self.slots.iter().flat_map(BTreeMap::values).all(|slot| slot.process() == Some(0))
-    }
-
-    /// The slot of a side, if the process that was started for this unit is alive.
-    fn slot(&mut self, lane: &Lane<'a>, side: usize) -> Result<&mut Slot<'a>, Stop> {
-        let slot = self.slots[side].get_mut(lane.specs[side].worker.as_str());
-        slot.filter(|slot| slot.process() == Some(0)).ok_or(Stop::ThisUnit)
-    }
-
-    fn requester<'s>(&'s mut self, lane: &'s mut Lane<'a>, side: usize) -> Result<Requester<'s, 'a>, Stop> {
-        let (slot, spec) = (self.slot(lane, side)?, lane.specs[side]);
-        Ok(Requester { slot, spec, seeds: &mut lane.seeds[side], audit: &mut lane.audits[side] })
+        self.engine.is_whole()
     }
 
     /// A resumed comparison has lost what was learned about the workers, and some processes are drawn to be looked at again.
     fn look_closely(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
         let (calls, sample_ns) = (lane.calls_per_sample, (lane.spending.sample_s() * 1e9) as u64);
-        for side in (0..SIDES.len()).filter(|side| lane.audits[*side].wants_look()).collect::<Vec<_>>() {
-            self.requester(lane, side)?
-                .look_closely(calls, sample_ns)
-                .map_err(|error| side_failed(side, error))?;
+        for subject in lane.subjects.iter_mut().filter(|subject| subject.audit.wants_look()) {
+            let side = subject.side;
+            self.engine.look_closely(subject, calls, sample_ns).map_err(on_side(side))?;
         }
         Ok(())
     }
 
-    /// A process that has died must not be taken for a fresh one.
-    pub(super) fn forget_if_dead(&mut self, lane: &Lane<'a>, stop: &Stop) {
-        if let Stop::Failed(side, error) = stop
-            && error.fatal
-            && let Some(slot) = self.slots[*side as usize].get_mut(lane.specs[*side as usize].worker.as_str())
-        {
-            slot.forget();
+    /// Takes note of a failed step of a workload.
+    pub(super) fn note(&mut self, lane: &Lane<'a>, stop: &Stop) {
+        if let Stop::Failed(side, error) = stop {
+            self.engine.note(&lane.subjects[*side as usize], &engine::Stop::Failed(error.clone()));
         }
     }
 
@@ -121,39 +94,22 @@ impl<'a> Pair<'a> {
     /// the same for both.
     pub(super) fn prepare(&mut self, lane: &mut Lane<'a>, random: &mut Random) -> Result<(), Stop> {
         let start = Instant::now();
-        let mut kernels = [None, None];
         // Other inputs in every unit, the same on both sides.
         let draw = random.bits();
         // The plan's seed may be known to what is measured.
         let drawn = Random::new(random_bits()).uniform();
         let is_look_due = drawn < look_chance(lane.spending.unit_s());
-        lane.audits.iter_mut().for_each(|audit| audit.begin_process(is_look_due));
         for side in side_order(random) {
-            let (spec, suite) = (lane.specs[side], self.sides.pair()[side]);
-            let seed = suite.seed_of(spec) ^ draw;
-            let slot = self.slot(lane, side)?;
-            slot.check_listed(spec).map_err(|error| side_lacks(side, error))?;
-            let is_shared =
-                suite.workers.get(&spec.worker).is_some_and(|worker| worker.units_per_process > 1);
+            let suite = self.engine.suite(side);
+            let subject = &mut lane.subjects[side];
+            subject.audit.begin_process(is_look_due);
+            let seed = suite.seed_of(subject.spec) ^ draw;
+            self.engine.prepare(subject, seed).map_err(on_side(side))?;
+            subject.seeds = Seeds::new(seed);
+            let worker = suite.workers.get(subject.spec.worker());
+            let is_shared = worker.is_some_and(|worker| worker.units_per_process > 1);
+            lane.has_own_processes |= is_shared && is_by_host_clock(subject);
             lane.shares_processes |= is_shared;
-            lane.has_own_processes |= is_shared && is_by_host_clock(slot, spec);
-            let worker = slot.worker().map_err(|error| side_failed(side, error))?;
-            match worker.prepare(&spec.name, seed).map_err(|error| side_failed(side, error))? {
-                Prepared::Ready(known) => {
-                    if !lane.audits[side].had_close_look {
-                        let work = spec.work.as_ref().or(known.work.as_ref());
-                        lane.audits[side] = Audit::new(work, &spec.dtype, &slot.executor(spec));
-                    }
-                    let work = spec.work.clone().or(known.work);
-                    lane.work[side] = work.map(|work| (work, slot.executor(spec)));
-                    lane.remembers[side] = slot.remembers(spec);
-                    kernels[side] = known.kernel;
-                }
-                Prepared::Skipped(reason) => {
-                    return Err(Stop::Skipped(format!("{}: {reason}", SIDES[side].as_str())));
-                }
-            }
-            lane.seeds[side] = Seeds::new(seed);
         }
         self.check_timers(lane)?;
         lane.spending.add_fixed(start.elapsed().as_secs_f64());
@@ -162,12 +118,9 @@ impl<'a> Pair<'a> {
                 "not the same work: only {side} remembers answers, by its worker"
             )));
         }
-        if let [Some(base), Some(head)] = kernels {
-            lane.kernels = Some(SideKernels { base, head });
-        }
         if lane.is_same_build {
             for side in side_order(random) {
-                self.requester(lane, side)?.run(1, 1).map_err(|error| side_failed(side, error))?;
+                self.engine.run(&mut lane.subjects[side], 1, 1).map_err(on_side(side))?;
             }
             self.check_answers(lane, "after one call")?;
             return Err(Stop::SameBuild);
@@ -175,10 +128,10 @@ impl<'a> Pair<'a> {
         if lane.has_batch {
             return self.look_closely(lane);
         }
-        if let Some(kernels) = lane.kernels.clone()
+        if let Some(kernels) = lane.kernels()
             && !self.sides.measure_same_code
             && kernels.are_same()
-            && is_same_work(lane.specs, self.sides)
+            && is_same_work(lane.specs(), self.sides)
         {
             // Answers are checked even if nothing is timed.
             self.check_answers(lane, "without timing")?;
@@ -188,16 +141,16 @@ impl<'a> Pair<'a> {
         let (mut batches, mut turn_s) = ([Batch { calls_per_sample: 1, sample_ns: 1 }; 2], 0.0);
         for side in side_order(random) {
             let (calls, start) = (lane.calls_per_sample, Instant::now());
-            let batch = self.requester(lane, side)?.choose_batch(calls);
+            let batch = self.engine.choose_batch(&mut lane.subjects[side], calls);
             turn_s = start.elapsed().as_secs_f64().max(turn_s);
-            batches[side] = batch.map_err(|error| side_failed(side, error))?;
+            batches[side] = batch.map_err(on_side(side))?;
         }
         let timeout_ms = self.sides.base.measure.timeout_ms.min(self.sides.head.measure.timeout_ms);
-        let both = ask::batch_of_both(batches, (timeout_ms * 1e6 / SAMPLES_PER_TIMEOUT) as u64)
+        let both = batch_of_both(batches, (timeout_ms * 1e6 / SAMPLES_PER_TIMEOUT) as u64)
             .map_err(|(side, error)| side_failed(side, error))?;
         lane.calls_per_sample = both.calls_per_sample;
         lane.spending.set_sample(both.sample_ns);
-        if lane.specs.iter().all(|spec| spec.bench.is_some()) {
+        if lane.specs().iter().all(|spec| spec.task.bench().is_some()) {
             lane.spending.set_turn(turn_s);
         }
         lane.has_batch = true;
@@ -205,11 +158,9 @@ impl<'a> Pair<'a> {
     }
 
     /// The clock is what a worker says it is: times of two kinds are not compared.
-    fn check_timers(&mut self, lane: &Lane<'a>) -> Result<(), Stop> {
-        let [mut base, mut head] = [String::new(), String::new()];
-        for (side, timer) in [&mut base, &mut head].into_iter().enumerate() {
-            *timer = self.slot(lane, side)?.timer(lane.specs[side]).unwrap_or_default();
-        }
+    fn check_timers(&self, lane: &Lane<'a>) -> Result<(), Stop> {
+        let [base, head] =
+            lane.subjects.each_ref().map(|subject| subject.timer.as_deref().unwrap_or_default());
         if base == head {
             return Ok(());
         }
@@ -218,21 +169,19 @@ impl<'a> Pair<'a> {
 
     /// Tells the workers which turns of benchmarks come next, and in which order.
     pub(super) fn announce(&mut self, lanes: &[Lane<'a>], order: &[usize]) {
-        for (side, slots) in self.slots.iter_mut().enumerate() {
-            for (name, slot) in slots {
+        for side in 0..SIDES.len() {
+            self.engine.announce(side, |name| {
                 let wanted = |at: &usize| {
-                    let (lane, spec) = (&lanes[*at], lanes[*at].specs[side]);
-                    let is_turn = spec.worker == **name && spec.bench.is_some() && lane.goes_on_here();
+                    let (lane, spec) = (&lanes[*at], lanes[*at].subjects[side].spec);
+                    let is_turn = spec.worker() == name && spec.task.bench().is_some() && lane.goes_on_here();
                     is_turn.then(|| Coming {
                         workload: spec.name.clone(),
                         samples_count: lane.plan.samples.into(),
                         requests: lane.plan.rounds,
                     })
                 };
-                if let (true, Ok(worker)) = (slot.process().is_some(), slot.worker()) {
-                    worker.announce(order.iter().filter_map(wanted).collect());
-                }
-            }
+                order.iter().filter_map(wanted).collect()
+            });
         }
     }
 
@@ -249,7 +198,7 @@ impl<'a> Pair<'a> {
         let mut results = [RunResult::default(), RunResult::default()];
         let mut numbers = [SideNumbers::default(), SideNumbers::default()];
         let (mut rest, mut longest) = (Duration::ZERO, Duration::ZERO);
-        lane.seeds.iter_mut().for_each(|seeds| seeds.begin_round(round));
+        lane.subjects.iter_mut().for_each(|subject| subject.seeds.begin_round(round));
         watch.begin(&processes, self.cpu);
         let tandem = if lane.plan.clock == Clock::Tandem { self.tandem(lane, turns) } else { None };
         let is_tandem = tandem.is_some();
@@ -262,19 +211,15 @@ impl<'a> Pair<'a> {
         }
         for side in turns.into_iter().filter(|_| !is_tandem) {
             let (samples, calls) = (lane.plan.samples, lane.calls_per_sample);
-            let process_id = self.slot(lane, side)?.caller_id();
+            let process_id = self.engine.caller_id(&lane.subjects[side]);
             process_id.into_iter().for_each(numbers::reset_peak);
-            if !self.rest.is_zero() {
-                trace::step("rest", &lane.specs[side].name, || std::thread::sleep(self.rest));
-            }
-            let turn = Instant::now();
-            let result = self.requester(lane, side)?.run(samples.into(), calls);
-            results[side] = result.map_err(|error| side_failed(side, error))?;
-            let took = turn.elapsed();
-            (rest, longest) = (rest.max(rest_after(&results[side], took)), longest.max(took));
+            let turn =
+                self.engine.run(&mut lane.subjects[side], samples.into(), calls).map_err(on_side(side))?;
+            (rest, longest) = (rest.max(turn.rest), longest.max(turn.took));
+            results[side] = turn.result;
             numbers[side] = numbers::take(&mut results[side], process_id);
         }
-        let audited = lane.audits.each_mut().map(Audit::take_turn);
+        let audited = lane.subjects.each_mut().map(|subject| subject.audit.take_turn());
         if let Some((side, error)) = lane.contest.add(audited) {
             return Err(side_failed(side, error));
         }
@@ -289,15 +234,14 @@ impl<'a> Pair<'a> {
         {
             return Err(side_failed(side, WorkerError::new(FailureCause::BadTime, why)));
         }
-        self.rest = rest;
+        self.engine.rest = rest;
         if !rest.is_zero() {
             lane.limit_samples(samples_at_limit(lane.plan.samples, longest));
         }
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
         limit_to_shorter(&mut results, lane);
         // Workers of other workloads wait beside this one's, with memory on the device.
-        let own: Vec<u32> =
-            self.slots.iter().flat_map(BTreeMap::values).filter_map(Slot::process_id).collect();
+        let own = self.engine.process_ids();
         let turn =
             |side: usize| DeviceTurn { state: results[side].device.as_ref(), sm_mhz: &numbers[side].sm_mhz };
         trouble.extend(device_trouble([turn(0), turn(1)], &own));
@@ -327,9 +271,9 @@ impl<'a> Pair<'a> {
     /// Both sides at the same time on this unit's CPU; absent where that does not work.
     fn tandem(&self, lane: &Lane<'a>, turns: [usize; 2]) -> Option<[RunResult; 2]> {
         let (cpu, copies, suites) = (Some(self.cpu?), &self.copies, self.sides.pair());
-        let mut seeds = lane.seeds[0];
+        let mut seeds = lane.subjects[0].seeds;
         let request = RunRequest {
-            workload: lane.specs[0].name.clone(),
+            workload: lane.name().to_owned(),
             seed: seeds.draw(),
             samples_count: lane.plan.samples.into(),
             calls_per_sample: lane.calls_per_sample,
@@ -352,9 +296,8 @@ impl<'a> Pair<'a> {
         Some([base?, head?])
     }
 
-    fn processes(&mut self, lane: &Lane<'a>) -> Vec<u32> {
-        let caller_id = |side: usize| self.slots[side].get(lane.specs[side].worker.as_str())?.caller_id();
-        [caller_id(0), caller_id(1)].into_iter().flatten().collect()
+    fn processes(&self, lane: &Lane<'a>) -> Vec<u32> {
+        lane.subjects.iter().filter_map(|subject| self.engine.caller_id(subject)).collect()
     }
 
     /// Asks each side for one sample, to see what a request costs beside one: what turns hide shows against it.
@@ -365,7 +308,7 @@ impl<'a> Pair<'a> {
         }
         for side in side_order(random) {
             let calls = lane.calls_per_sample;
-            self.requester(lane, side)?.ask_for_one(calls).map_err(|error| side_failed(side, error))?;
+            self.engine.ask_for_one(&mut lane.subjects[side], calls).map_err(on_side(side))?;
         }
         Ok(())
     }
@@ -376,36 +319,19 @@ impl<'a> Pair<'a> {
             return Ok(());
         }
         self.check_answers(lane, "after timing")?;
-        self.check_fresh_answers(lane)?;
-        lane.is_verified = true;
-        Ok(())
-    }
-
-    /// Checks single calls on new inputs: a worker that computes only every so often has no answer to them.
-    fn check_fresh_answers(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
-        for side in 0..SIDES.len() {
-            let spec = lane.specs[side];
-            let is_own = self.slot(lane, side)?.is_own();
-            for _ in (0..FRESH_CALLS).filter(|_| !is_own) {
-                let seed = lane.seeds[side].draw();
-                let slot = self.slot(lane, side)?;
-                let worker = slot.worker().map_err(|error| side_failed(side, error))?;
-                worker.prepare(&spec.name, seed).map_err(|error| side_failed(side, error))?;
-                let answer = ask::verify(slot, spec, "after one call on new inputs");
-                if answer.map_err(|error| side_failed(side, error))?.is_none() {
-                    break;
-                }
-            }
+        for subject in &mut lane.subjects {
+            let side = subject.side;
+            self.engine.verify_fresh(subject).map_err(on_side(side))?;
         }
+        lane.is_verified = true;
         Ok(())
     }
 
     /// Fails too if base's answer is checked and head's no longer is.
     fn check_answers(&mut self, lane: &Lane<'a>, when: &str) -> Result<(), Stop> {
         let mut is_checked = [false, false];
-        for (side, is_checked) in is_checked.iter_mut().enumerate() {
-            let answer = ask::verify(self.slot(lane, side)?, lane.specs[side], when);
-            *is_checked = answer.map_err(|error| side_failed(side, error))?.is_some();
+        for (subject, is_checked) in lane.subjects.iter().zip(&mut is_checked) {
+            *is_checked = self.engine.verify(subject, when).map_err(on_side(subject.side))?.is_some();
         }
         if is_checked != [true, false] {
             return Ok(());
@@ -426,21 +352,22 @@ fn limit_to_shorter(results: &mut [RunResult; 2], lane: &mut Lane) {
 }
 
 /// Whether both sides do the same, timed by a clock that does not include the host's code.
-fn is_same_work([base, head]: [&WorkloadSpec; 2], sides: &Sides) -> bool {
-    let seed = |suite: &Suite, spec: &WorkloadSpec| suite.seed_of(spec);
+fn is_same_work([base, head]: [&Workload; 2], sides: &Sides) -> bool {
+    let seed = |suite: &Suite, spec: &Workload| suite.seed_of(spec);
     base == head && base.timer() != TIMER_HOST && seed(&sides.base, base) == seed(&sides.head, head)
 }
 
 /// Whether a workload's times are the host's: as the suite says of our CUDA worker, and as others say themselves.
-fn is_by_host_clock(slot: &Slot<'_>, spec: &WorkloadSpec) -> bool {
+fn is_by_host_clock(subject: &Subject<'_>) -> bool {
+    let spec = subject.spec;
     spec.is_cuda_by_host_clock()
-        || spec.worker != WORKER_CUDA && slot.timer(spec).as_deref() == Some(TIMER_HOST)
+        || spec.task.device().is_none() && subject.timer.as_deref() == Some(TIMER_HOST)
 }
 
 /// Whether a workload's processes are pinned to one CPU. Pinning one side only would make the comparison unfair.
-pub(super) fn is_pinned(sides: &Sides, specs: &[&WorkloadSpec; 2]) -> bool {
+pub(super) fn is_pinned(sides: &Sides, specs: &[&Workload; 2]) -> bool {
     let is_single_threaded = |side: usize| {
-        let name = specs[side].worker.as_str();
+        let name = specs[side].worker();
         let declared = sides.pair()[side].workers.get(name).map(|worker| worker.single_threaded);
         declared.unwrap_or(name == WORKER_BUILTIN)
     };
@@ -455,13 +382,16 @@ fn side_failed(side: usize, error: WorkerError) -> Stop {
     Stop::Failed(SIDES[side], Box::new(error))
 }
 
-/// A worker without the workload makes the workload missing on that side; other errors are failures.
-fn side_lacks(side: usize, error: WorkerError) -> Stop {
+/// What a side's stop means for both.
+fn on_side(side: usize) -> impl Fn(engine::Stop) -> Stop {
     let name = SIDES[side].as_str();
-    match error.cause {
-        FailureCause::Mismatch => {
+    move |stop| match stop {
+        engine::Stop::Failed(error) => Stop::Failed(SIDES[side], error),
+        engine::Stop::Skipped(reason) => Stop::Skipped(format!("{name}: {reason}")),
+        // A worker without the workload makes it missing on that side.
+        engine::Stop::NotListed(error) => {
             Stop::Skipped(format!("not the same workloads on both sides: {name}'s {}", error.detail))
         }
-        _ => side_failed(side, error),
+        engine::Stop::Gone => Stop::ThisUnit,
     }
 }

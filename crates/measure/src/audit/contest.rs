@@ -1,7 +1,7 @@
 //! Doubts about one of two sides that take turns: noise of the machine makes those of either side equally often.
 
 use super::{is_too_much, missed};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_model::FailureCause;
 use holdpoint_stats::sequential::SignProcess;
 

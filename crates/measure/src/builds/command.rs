@@ -3,6 +3,7 @@
 use super::error::BuildError;
 use super::wall::Wall;
 use crate::jobs::{self, Job};
+use crate::program::resolve_program;
 use holdpoint_model::limits::{STDERR_LINES_KEPT, clean_text};
 use holdpoint_model::suite::BuildSpec;
 use holdpoint_process::git::INHERITED;
@@ -23,15 +24,6 @@ const LOOK: Duration = Duration::from_millis(10);
 const LOG_BYTES_MAX: u64 = 256 << 20;
 /// Bytes at the end of a log that are searched for its last lines.
 const LOG_TAIL_BYTES: u64 = 256 << 10;
-
-/// Resolves a program as a shell in `dir` would: a relative path is looked up there, a bare name on the `PATH`.
-pub fn resolve_program(dir: &Path, program: &str) -> OsString {
-    if !program.contains('/') {
-        return program.into();
-    }
-    let path = dir.join(program);
-    std::path::absolute(&path).unwrap_or(path).into_os_string()
-}
 
 pub(super) struct BuildJob<'a> {
     pub(super) what: String,

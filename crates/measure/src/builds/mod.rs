@@ -19,7 +19,6 @@ mod settings;
 mod wall;
 
 pub use cache::KEPT_MAX;
-pub use command::resolve_program;
 pub(crate) use command::{End, SEPARATORS, watch};
 pub use error::BuildError;
 pub use git::Commit;
@@ -437,7 +436,8 @@ pub fn command_words(suite: &Suite) -> impl Iterator<Item = &str> {
     let commands = suite
         .workloads
         .iter()
-        .flat_map(|workload| [&workload.command, &workload.setup, &workload.prepare, &workload.server]);
+        .filter_map(|workload| workload.task.call())
+        .flat_map(|call| [&call.command, &call.setup, &call.prepare, &call.server]);
     workers.chain(commands).flatten().flat_map(|word| word.split(SEPARATORS))
 }
 

@@ -2,8 +2,8 @@
 
 use super::arena::{Arena, Folders};
 use super::exchange::Exchange;
-use crate::slot::Slot;
-use crate::worker::WorkerError;
+use crate::engine::Slot;
+use crate::program::WorkerError;
 use holdpoint_model::fuzz::Finding;
 use holdpoint_model::{FuzzCase, Suite};
 use holdpoint_ops::{Dtype, Precision, Tolerance};

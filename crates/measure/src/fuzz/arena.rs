@@ -8,7 +8,8 @@
 use super::declared::Oracle;
 use super::exchange::Exchange;
 use super::size;
-use crate::worker::{Computed, Worker, WorkerError};
+use crate::program::WorkerError;
+use crate::worker::{Computed, Worker};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::{FailureCause, FindingKind, FuzzCase, Suite};
 use std::fs::File;

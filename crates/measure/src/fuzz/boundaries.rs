@@ -1,8 +1,8 @@
 //! Lengths at which a kernel may go wrong: the sizes of tiles and parts that its source, its flags and launch, or the tuner name.
 
-use super::own;
-use holdpoint_model::suite::{KernelSpec, Size, WORKER_CUDA};
-use holdpoint_model::{FuzzCase, WorkloadSpec};
+use crate::worker::own;
+use holdpoint_model::suite::{KernelSpec, Size};
+use holdpoint_model::{FuzzCase, Workload};
 use holdpoint_ops::Entry;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,11 +15,11 @@ const COUNT_MAX: usize = 40;
 const SOURCE_BYTES_MAX: u64 = 4 << 20;
 
 /// The lengths that a workload's kernel names, in order; none for a worker of the user's. Its file is relative to `dir`.
-pub(super) fn find_boundaries(spec: &WorkloadSpec, case: &FuzzCase, dir: Option<&Path>) -> Vec<usize> {
+pub(super) fn find_boundaries(spec: &Workload, case: &FuzzCase, dir: Option<&Path>) -> Vec<usize> {
     let mut found = BTreeSet::new();
-    match &spec.kernel {
+    match spec.task.kernel() {
         Some(kernel) => read_kernel(kernel, dir.unwrap_or(Path::new("")), &mut found),
-        None if spec.worker == WORKER_CUDA => {
+        None if spec.task.device().is_some() => {
             found.extend(
                 Entry::tuned_constants(&own::request(case)).into_iter().filter(|n| RANGE.contains(n)),
             );

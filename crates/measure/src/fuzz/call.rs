@@ -1,7 +1,8 @@
 //! One call's tensors: drawn, written to a file's bytes, and read back.
 
 use super::arena::{GAP_BYTES, POISON};
-use super::{declared, own};
+use super::declared;
+use crate::worker::own;
 use holdpoint_model::fuzz::{CallPlaces, Finding, TensorPlace};
 use holdpoint_model::{FindingKind, FuzzCase};
 use holdpoint_ops::{Case, Dtype, Leeway, Request, Tensor, values};

@@ -2,8 +2,9 @@
 
 use super::arena::{GAP_BYTES, POISON, Tensors};
 use super::call::{Layout, byte_range, find_unwritten};
-use crate::slot::Slot;
-use crate::worker::{Computed, Worker, WorkerError};
+use crate::engine::Slot;
+use crate::program::WorkerError;
+use crate::worker::{Computed, Worker};
 use holdpoint_model::fuzz::{CallPlaces, Evaluation, TensorPlace};
 use holdpoint_model::suite::OpSpec;
 use holdpoint_model::{FailureCause, Suite};

@@ -144,7 +144,7 @@ fn huge(kernel: &Kernel<'_>, number: u64, random: &mut Random) -> Option<FuzzCas
 }
 
 fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Random) -> Option<FuzzCase> {
-    let (op, target, own) = (&kernel.spec.op, kernel.target, &kernel.spec.kernel);
+    let (op, target, own) = (&kernel.spec.op, kernel.target, kernel.spec.task.kernel());
     let backend = match target {
         Target::Builtin => Some(Backend::Cpu),
         Target::Cuda => Some(Backend::Cuda),
@@ -187,7 +187,7 @@ fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Ra
             _ if own.is_some() || random.below(4) > 0 => 0,
             _ => 1 + random.below(3),
         },
-        kernel: own.clone(),
+        kernel: own.cloned(),
         declared: kernel.declared.cloned(),
     })
 }
@@ -195,16 +195,18 @@ fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Ra
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdpoint_model::{Suite, WorkloadSpec};
+    use crate::worker::own;
+    use holdpoint_model::suite::{DeviceTask, Task};
+    use holdpoint_model::{Suite, Workload};
     use serde_json::json;
     use std::collections::BTreeSet;
 
-    fn workload(op: &str) -> WorkloadSpec {
+    fn workload(op: &str) -> Workload {
         let text = format!("schema_version = 1\nname = \"a\"\n[[workload]]\nname = \"a\"\nop = {op:?}\n");
         Suite::parse(&text).unwrap().workloads.remove(0)
     }
 
-    fn kernel(spec: &WorkloadSpec, target: Target) -> Kernel<'_> {
+    fn kernel(spec: &Workload, target: Target) -> Kernel<'_> {
         Kernel { spec, dtype: "f32".to_owned(), target, declared: None, limits: None, boundaries: Vec::new() }
     }
 
@@ -213,8 +215,7 @@ mod tests {
         let mut random = Random::new(1);
         let fuzzed = |op: &&str| Entry::find(op).is_some_and(|entry| entry.cases.is_some());
         let own = |backend| holdpoint_ops::names(backend).filter(fuzzed).collect::<Vec<_>>();
-        let for_workers =
-            own(Backend::Cpu).into_iter().filter(|op| super::super::own::is_for_workers(op)).collect();
+        let for_workers = own(Backend::Cpu).into_iter().filter(|op| own::is_for_workers(op)).collect();
         for (target, ops) in [
             (Target::Builtin, own(Backend::Cpu)),
             (Target::Cuda, own(Backend::Cuda)),
@@ -237,11 +238,12 @@ mod tests {
         let mut spec = workload("attention");
         let own = json!({ "source": "a.cu", "entry": "a", "grid": [1], "block": [64],
             "requires": ["steps % 64 == 0", "head_dim == 64"] });
-        spec.kernel = serde_json::from_value(own).unwrap();
+        let own = serde_json::from_value(own).unwrap();
+        spec.task = Task::Kernel(Box::new(own), DeviceTask::default());
         for number in 0..50 {
             let case = generate(&kernel(&spec, Target::Cuda), number, &mut random).unwrap();
             assert_eq!((case.shape[2] % 64, case.shape[3], case.offset), (0, 64, 0));
-            assert_eq!(case.kernel, spec.kernel);
+            assert_eq!(case.kernel.as_ref(), spec.task.kernel());
         }
     }
 

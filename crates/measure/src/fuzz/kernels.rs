@@ -1,9 +1,9 @@
 //! The kernels of a suite that can be fuzzed, and its own workloads as cases.
 
 use super::boundaries::find_boundaries;
-use super::own;
-use holdpoint_model::suite::{FuzzLimits, OpSpec, Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
-use holdpoint_model::{FuzzCase, Suite, Values, WorkloadSpec};
+use crate::worker::own;
+use holdpoint_model::suite::{FuzzLimits, OpSpec, Task, Variant};
+use holdpoint_model::{FuzzCase, Suite, Values, Workload};
 use holdpoint_ops::{Backend, Dtype, Entry, validate, validate_oracle};
 use std::collections::BTreeSet;
 
@@ -21,19 +21,21 @@ pub enum Target {
 
 impl Target {
     /// `None` for commands, whose inputs cannot be chosen.
-    pub fn for_workload(spec: &WorkloadSpec) -> Option<Self> {
-        match spec.worker.as_str() {
-            WORKER_BUILTIN => Some(Self::Builtin),
+    pub fn for_workload(spec: &Workload) -> Option<Self> {
+        match &spec.task {
+            Task::Op => Some(Self::Builtin),
             // The right answer to a declared op comes from another worker, as for those of the user.
-            WORKER_CUDA if spec.declared.is_some() => Some(Self::External),
-            WORKER_CUDA => Some(Self::Cuda),
-            WORKER_COMMAND => None,
-            _ => Some(Self::External),
+            Task::DeviceOp(device) | Task::Kernel(_, device) if device.declared.is_some() => {
+                Some(Self::External)
+            }
+            Task::DeviceOp(_) | Task::Kernel(..) => Some(Self::Cuda),
+            Task::Command(_) | Task::Benchmark(_) => None,
+            Task::Served(_) | Task::Engine => Some(Self::External),
         }
     }
 
     /// The declaration of a workload's op, if a user's worker or kernel runs it.
-    pub fn declared<'a>(self, suite: &'a Suite, spec: &WorkloadSpec) -> Option<&'a OpSpec> {
+    pub fn declared<'a>(self, suite: &'a Suite, spec: &Workload) -> Option<&'a OpSpec> {
         suite.ops.get(&spec.op).filter(|_| self == Self::External)
     }
 
@@ -58,7 +60,7 @@ impl Target {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel<'a> {
     /// The workload that names it first.
-    pub spec: &'a WorkloadSpec,
+    pub spec: &'a Workload,
     pub dtype: String,
     pub target: Target,
     pub declared: Option<&'a OpSpec>,
@@ -70,7 +72,7 @@ pub struct Kernel<'a> {
 impl Kernel<'_> {
     /// The workload's name if the user wrote the kernel, else the op's.
     pub fn name(&self) -> &str {
-        if self.spec.kernel.is_some() { &self.spec.name } else { &self.spec.op }
+        if self.spec.task.kernel().is_some() { &self.spec.name } else { &self.spec.op }
     }
 
     pub(super) fn size_names(&self) -> Vec<String> {
@@ -98,8 +100,8 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
         let own = [spec.dtype.clone()];
         for dtype in if dtypes.is_empty() { &own } else { dtypes } {
             // Kernels that the user wrote are distinct, even if they compute the same.
-            let own = spec.kernel.as_ref().map(|_| spec.name.clone());
-            if seen.insert((spec.op.clone(), dtype.clone(), spec.worker.clone(), own)) {
+            let own = spec.task.kernel().map(|_| spec.name.clone());
+            if seen.insert((spec.op.clone(), dtype.clone(), spec.worker().to_owned(), own)) {
                 let declared = target.declared(suite, spec);
                 let limits = suite.fuzz.get(&spec.op);
                 let mut kernel =
@@ -113,7 +115,7 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
     all
 }
 
-fn workload_case(suite: &Suite, kernel: &Kernel<'_>, spec: &WorkloadSpec) -> FuzzCase {
+fn workload_case(suite: &Suite, kernel: &Kernel<'_>, spec: &Workload) -> FuzzCase {
     FuzzCase {
         op: spec.op.clone(),
         shape: spec.shape.clone(),
@@ -122,7 +124,7 @@ fn workload_case(suite: &Suite, kernel: &Kernel<'_>, spec: &WorkloadSpec) -> Fuz
         seed: suite.seed_of(spec),
         values: Values::Normal,
         offset: 0,
-        kernel: spec.kernel.clone(),
+        kernel: spec.task.kernel().cloned(),
         declared: kernel.declared.cloned(),
     }
 }
@@ -132,11 +134,11 @@ pub(super) fn workload_cases<'a>(
     suite: &'a Suite,
     kernel: &'a Kernel<'_>,
 ) -> impl Iterator<Item = FuzzCase> + 'a {
-    let is_same = |spec: &&WorkloadSpec| {
+    let is_same = |spec: &&Workload| {
         spec.op == kernel.spec.op
-            && spec.worker == kernel.spec.worker
+            && spec.worker() == kernel.spec.worker()
             && spec.variant == Variant::Fast
-            && spec.kernel == kernel.spec.kernel
+            && spec.task.kernel() == kernel.spec.task.kernel()
     };
     let mut seen = Vec::new();
     suite.workloads.iter().filter(is_same).filter_map(move |spec| {

@@ -9,8 +9,7 @@ mod declared;
 mod exchange;
 mod generate;
 mod kernels;
-pub(crate) mod own;
-mod rate;
+pub(crate) mod rate;
 mod shrink;
 pub(crate) mod size;
 mod times;
@@ -20,8 +19,9 @@ pub use arena::Folders;
 pub use kernels::{Kernel, Target, kernels};
 pub use size::TooLarge;
 
-use crate::slot::Slot;
-use crate::worker::WorkerError;
+use crate::engine::Slot;
+use crate::program::WorkerError;
+use crate::worker::own;
 use arena::Arena;
 use holdpoint_model::fuzz::{
     Accuracy, Errors, Evaluated, Finding, FuzzFailure, FuzzedKernel, OnInaccurate, Shown, SizeRange,
@@ -124,7 +124,7 @@ impl<'a> Fuzzer<'a> {
     /// Fuzzes a kernel with the suite's own shapes, then with generated cases; calls `on_case` for each.
     pub fn run(&mut self, kernel: &Kernel<'_>, plan: Plan, mut on_case: impl FnMut(u64)) -> FuzzedKernel {
         let mut fuzzed = no_cases(kernel);
-        let name = format!("{} {} {}", kernel.name(), kernel.dtype, kernel.spec.worker);
+        let name = format!("{} {} {}", kernel.name(), kernel.dtype, kernel.spec.worker());
         let mut random = Random::new(
             plan.seed ^ name.bytes().fold(7, |hash: u64, b| hash.wrapping_mul(31) + u64::from(b)),
         );
@@ -149,7 +149,7 @@ impl<'a> Fuzzer<'a> {
                 fuzzed.refused_count += 1;
                 fuzzed.unanswered_count += self.unanswered_count() - unanswered_before;
                 // It says nothing about the kernel that the device has not the memory for tensors of this size.
-                if self.target == Target::Cuda && size::is_huge(&case) {
+                if self.target == Target::Cuda && own::is_huge(&case) {
                     continue;
                 }
                 fuzzed.skipped = Some(reason);
@@ -259,9 +259,9 @@ fn no_cases(kernel: &Kernel<'_>) -> FuzzedKernel {
     let spec = kernel.spec;
     FuzzedKernel {
         op: spec.op.clone(),
-        workload: spec.kernel.as_ref().map(|_| spec.name.clone()),
+        workload: spec.task.kernel().map(|_| spec.name.clone()),
         dtype: kernel.dtype.clone(),
-        worker: spec.worker.clone(),
+        worker: spec.worker().to_owned(),
         cases_count: 0,
         passed_count: 0,
         refused_count: 0,

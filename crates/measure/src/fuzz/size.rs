@@ -1,6 +1,7 @@
 //! Limits on the size of a case, checked before anything is allocated for it.
 
-use super::{Target, own};
+use super::Target;
+use crate::worker::own;
 use holdpoint_model::FuzzCase;
 use holdpoint_model::Values;
 use holdpoint_model::limits::{
@@ -35,11 +36,6 @@ impl Target {
         }
         Ok(())
     }
-}
-
-/// Whether a case has so many elements that a device may lack the memory for it.
-pub(crate) fn is_huge(case: &FuzzCase) -> bool {
-    product(&case.shape) > CASE_DEVICE_ELEMENTS_MAX
 }
 
 pub(super) fn is_heavy(case: &FuzzCase) -> bool {

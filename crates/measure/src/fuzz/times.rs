@@ -6,7 +6,8 @@
 
 use super::arena::Arena;
 use super::exchange::Exchange;
-use crate::worker::{Worker, WorkerError};
+use crate::program::WorkerError;
+use crate::worker::Worker;
 use holdpoint_model::fuzz::Evaluated;
 use holdpoint_model::{FindingKind, FuzzCase};
 

@@ -1,7 +1,7 @@
 //! airspeed velocity, driven by the part of it that runs one benchmark in the process that was started.
 
 use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, read_left};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_interop::Series;
 use holdpoint_model::document::value_error;
 use holdpoint_model::{FileError, json};

@@ -1,7 +1,7 @@
 //! The programs that `cargo bench` runs, for the harnesses that are libraries of Rust.
 
 use super::{Asked, Bench, CommandLine, recognise};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! C++'s Catch2. Its report has no samples, so a process gives one: their mean.
 
 use super::{Asked, Bench, Harness, Runs, Trace, owned, read_left};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_interop::Series;
 use holdpoint_interop::catch2::{self, Found};
 use holdpoint_model::FileError;

@@ -1,7 +1,7 @@
 //! Rust's Criterion, driven through its own executables.
 
 use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, cargo, exactly, owned};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_interop::{Series, criterion};
 use holdpoint_model::FileError;
 use std::path::Path;

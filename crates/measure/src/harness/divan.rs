@@ -1,7 +1,7 @@
 //! Rust's divan, driven through its own executables. It writes no samples, so a process gives one: its fastest.
 
 use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, cargo, owned};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_interop::Series;
 use holdpoint_interop::divan::{self, Column};
 use holdpoint_model::FileError;

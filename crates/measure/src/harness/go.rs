@@ -1,7 +1,7 @@
 //! `go test -bench`, with each package's test program built once.
 
 use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, exactly};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_interop::{Series, go_test};
 use holdpoint_model::{FailureCause, FileError};
 use std::collections::BTreeMap;

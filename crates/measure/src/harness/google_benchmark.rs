@@ -1,7 +1,7 @@
 //! Google Benchmark.
 
 use super::{Asked, Bench, Harness, Runs, Trace, exactly, read_left};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_interop::{Series, google_benchmark};
 use holdpoint_model::FileError;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! hyperfine: each command on its command line is a benchmark, and a turn runs it as often as there are samples.
 
 use super::{Asked, Bench, CommandLine, Harness, owned, read_left};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_interop::{Series, hyperfine};
 use holdpoint_model::FileError;
 use std::path::Path;

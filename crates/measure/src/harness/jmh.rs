@@ -1,7 +1,7 @@
 //! Java's JMH. A turn is one fork of one benchmark with one value of each parameter.
 
 use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, exactly, owned, read_left};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_interop::{Series, jmh};
 use holdpoint_model::FileError;
 use std::collections::{BTreeMap, BTreeSet};

@@ -23,13 +23,14 @@ pub(crate) use pace::{Pace, decide_pace, pace_of, set_pace};
 pub use recognise::{CommandLine, recognise};
 pub(crate) use turn::Turn;
 
-use crate::worker::{Place, WorkerError, execute};
+use crate::program::{Place, WorkerError, execute};
 use holdpoint_interop::Series;
 use holdpoint_model::limits::NAME_CHARS_MAX;
-use holdpoint_model::suite::{BenchSpec, BuildSpec, HarnessFrom, HarnessKind, HarnessSpec};
+use holdpoint_model::suite::{
+    BenchTask, BuildSpec, CommandTask, HarnessFrom, HarnessKind, HarnessSpec, Task,
+};
 use holdpoint_model::toml_file::{TomlError, invalid};
-use holdpoint_model::{FailureCause, FileError, Suite, WorkloadSpec};
-use serde_json::json;
+use holdpoint_model::{FailureCause, FileError, Suite, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Stdio;
@@ -156,7 +157,7 @@ fn find(kind: &HarnessKind) -> Option<&'static dyn Harness> {
 }
 
 /// The harness of a benchmark, which [`expand`] has found.
-fn of(bench: &BenchSpec) -> &'static dyn Harness {
+fn of(bench: &BenchTask) -> &'static dyn Harness {
     find(&bench.kind).unwrap_or(HARNESSES[0])
 }
 
@@ -187,7 +188,7 @@ pub fn complete(mut suite: Suite) -> Result<Suite, TomlError> {
 }
 
 /// Whether each sample of this benchmark takes a process of its own.
-pub(crate) fn has_one_sample(bench: &BenchSpec) -> bool {
+pub(crate) fn has_one_sample(bench: &BenchTask) -> bool {
     of(bench).has_one_sample()
 }
 
@@ -227,8 +228,8 @@ impl Asked<'_> {
         env: BTreeMap<String, String>,
     ) -> Result<String, WorkerError> {
         let place = Place { dir: Some(self.dir.join(folder)), ..Place::default() };
-        let spec = WorkloadSpec { env, ..blank("list", command)? };
-        let finished = execute(command, &spec, &place, LIST_MAX, Stdio::piped())?;
+        let task = CommandTask { env, ..CommandTask::default() };
+        let finished = execute(command, &task, &place, LIST_MAX, Stdio::piped())?;
         Ok(String::from_utf8_lossy(&finished.stdout).into_owned())
     }
 
@@ -258,7 +259,7 @@ impl Asked<'_> {
 }
 
 /// A suite with the benchmarks of its harness as workloads; as it is where it has none.
-pub fn expand(suite: Suite) -> Result<Suite, WorkerError> {
+pub(crate) fn expand(suite: Suite) -> Result<Suite, WorkerError> {
     let Some(spec) = suite.harness.clone() else { return Ok(suite) };
     let only = suite.only.clone();
     let dir = suite.dir.clone().unwrap_or_else(|| ".".into());
@@ -272,10 +273,11 @@ pub fn expand(suite: Suite) -> Result<Suite, WorkerError> {
     let mut names: BTreeSet<String> = suite.workloads.iter().map(|workload| workload.name.clone()).collect();
     let mut workloads = Vec::new();
     for bench in found.into_iter().filter(|bench| spec.wants(&bench.id)) {
-        let mut workload = blank(&new_name(&bench.folder, &bench.id, &mut names), &bench.command)?;
-        workload.env = bench.env;
-        workload.bench = Some(BenchSpec { kind: spec.kind.clone(), id: bench.id, folder: bench.folder });
-        workloads.push(workload);
+        let name = new_name(&bench.folder, &bench.id, &mut names);
+        let Bench { id, command, folder, env } = bench;
+        let call = CommandTask { command, env, ..CommandTask::default() };
+        let task = BenchTask { kind: spec.kind.clone(), id, folder, call };
+        workloads.push(Workload::new(&name, Task::Benchmark(Box::new(task)), "benchmark"));
     }
     workloads.retain(|workload| only.as_ref().is_none_or(|wanted| workload.name == *wanted));
     if workloads.is_empty() {
@@ -291,12 +293,6 @@ pub fn expand(suite: Suite) -> Result<Suite, WorkerError> {
 /// These words as a command line has them.
 fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
-}
-
-fn blank(name: &str, command: &[String]) -> Result<WorkloadSpec, WorkerError> {
-    let keys = json!({"name": name, "command": command, "worker": "command", "op": "benchmark"});
-    serde_json::from_value(keys)
-        .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))
 }
 
 /// A benchmark's name as a workload has it, and no other does. Packages may have benchmarks of the same name.
@@ -316,16 +312,14 @@ fn new_name(folder: &str, id: &str, names: &mut BTreeSet<String>) -> String {
 }
 
 /// Whether older versions of its harness take other options.
-pub(crate) fn has_older_form(bench: &BenchSpec) -> bool {
+pub(crate) fn has_older_form(bench: &BenchTask) -> bool {
     of(bench).older_turn(&bench.id, 1).is_some()
 }
 
 /// Whether a process can run turns of both benchmarks.
-pub(crate) fn share_a_process(one: &WorkloadSpec, other: &WorkloadSpec) -> bool {
-    let (Some(bench), Some(beside)) = (&one.bench, &other.bench) else { return false };
-    let is_same = (&bench.kind, &bench.folder, &one.command, &one.env, &one.prepare)
-        == (&beside.kind, &beside.folder, &other.command, &other.env, &other.prepare);
-    is_same && of(bench).turns(&[&bench.id, &beside.id], 1, Path::new("")).is_some()
+pub(crate) fn share_a_process(bench: &BenchTask, beside: &BenchTask) -> bool {
+    (&bench.kind, &bench.folder, &bench.call) == (&beside.kind, &beside.folder, &beside.call)
+        && of(bench).turns(&[&bench.id, &beside.id], 1, Path::new("")).is_some()
 }
 
 /// The text of a file that a turn left.

@@ -1,7 +1,7 @@
 //! NVIDIA's nvbench. A turn is one benchmark with one value of each axis, on one device.
 
 use super::{Asked, Bench, Harness, Runs, Trace, owned, read_left};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_interop::Series;
 use holdpoint_interop::nvbench::{self, State};
 use holdpoint_model::FileError;

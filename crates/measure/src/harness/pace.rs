@@ -3,7 +3,7 @@
 //!
 //! The first two are decided by the first turn of a benchmark, the last once a process of several fails; of either side, and for both.
 
-use holdpoint_model::suite::BenchSpec;
+use holdpoint_model::suite::BenchTask;
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,37 +28,38 @@ pub(crate) enum Pace {
 /// By folder and name.
 static PACES: LazyLock<Mutex<BTreeMap<(String, String), Pace>>> = LazyLock::new(Mutex::default);
 
-fn key(bench: &BenchSpec) -> (String, String) {
+fn key(bench: &BenchTask) -> (String, String) {
     (bench.folder.clone(), bench.id.clone())
 }
 
 /// The pace of a benchmark; absent before its first turn.
-pub(crate) fn pace_of(bench: &BenchSpec) -> Option<Pace> {
+pub(crate) fn pace_of(bench: &BenchTask) -> Option<Pace> {
     PACES.lock().unwrap_or_else(PoisonError::into_inner).get(&key(bench)).copied()
 }
 
 /// Decides the pace of a benchmark from the length of its first turn, and of a quick one if that is worth a try.
-pub(crate) fn decide_pace(bench: &BenchSpec, turn: Duration, quick_turn: impl FnOnce() -> Option<Duration>) {
+pub(crate) fn decide_pace(bench: &BenchTask, turn: Duration, quick_turn: impl FnOnce() -> Option<Duration>) {
     let is_quicker = turn > LONG && quick_turn().is_some_and(|quick| quick * GAIN < turn);
     set_pace(bench, if is_quicker { Pace::Quick } else { Pace::Ours });
 }
 
 /// Settles the pace of a benchmark.
-pub(crate) fn set_pace(bench: &BenchSpec, pace: Pace) {
+pub(crate) fn set_pace(bench: &BenchTask, pace: Pace) {
     PACES.lock().unwrap_or_else(PoisonError::into_inner).insert(key(bench), pace);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdpoint_model::suite::HarnessKind;
+    use holdpoint_model::suite::{CommandTask, HarnessKind};
 
     #[test]
     fn only_long_turns_are_run_in_quick_mode_and_only_where_it_helps() {
         let seconds = Duration::from_secs;
         let decided = |id: &str, turn, quick: Option<Duration>| {
             let (id, folder) = (id.to_owned(), "pace".to_owned());
-            let bench = BenchSpec { kind: HarnessKind("criterion".to_owned()), id, folder };
+            let (kind, call) = (HarnessKind("criterion".to_owned()), CommandTask::default());
+            let bench = BenchTask { kind, id, folder, call };
             assert_eq!(pace_of(&bench), None);
             decide_pace(&bench, turn, || quick);
             pace_of(&bench)

@@ -1,7 +1,7 @@
 //! pyperf: a script with a `Runner`, driven through its worker mode, which measures in the process that was started.
 
 use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, owned, read_left};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_interop::{Series, pyperf};
 use holdpoint_model::FileError;
 use std::path::Path;

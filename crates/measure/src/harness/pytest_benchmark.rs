@@ -1,7 +1,7 @@
 //! pytest-benchmark.
 
 use super::{Asked, Bench, CommandLine, Harness, Runs, Trace, owned, read_left};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_interop::{Series, pytest_benchmark};
 use holdpoint_model::FileError;
 use std::path::Path;

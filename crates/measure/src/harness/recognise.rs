@@ -1,7 +1,7 @@
 //! Commands that are harnesses: measured as commands, they show their own time budget and not the benchmarks in them.
 
 use super::{Harness, all};
-use crate::builds::resolve_program;
+use crate::program::resolve_program;
 use memchr::memmem;
 use std::fs::{self, File};
 use std::io::Read;

@@ -1,9 +1,9 @@
 //! A turn: a process of a harness that runs one benchmark or several, and the times that it leaves.
 
 use super::{Pace, of};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_model::FailureCause;
-use holdpoint_model::suite::BenchSpec;
+use holdpoint_model::suite::BenchTask;
 use tempfile::TempDir;
 
 /// A process about to run a turn of one benchmark or of several.
@@ -23,7 +23,7 @@ impl Turn {
     pub(crate) fn command(
         &self,
         command: &[String],
-        benches: &[&BenchSpec],
+        benches: &[&BenchTask],
         samples: u64,
         pace: Pace,
     ) -> Vec<String> {
@@ -40,7 +40,7 @@ impl Turn {
     }
 
     /// The variable that tells a harness where to leave its files, if it takes one.
-    pub(crate) fn env(&self, bench: &BenchSpec) -> Option<(String, String)> {
+    pub(crate) fn env(&self, bench: &BenchTask) -> Option<(String, String)> {
         Some((of(bench).folder_variable()?.to_owned(), self.out.path().display().to_string()))
     }
 
@@ -48,11 +48,11 @@ impl Turn {
     /// took where the benchmark's own settings made it take fewer.
     pub(crate) fn read(
         &self,
-        bench: &BenchSpec,
+        bench: &BenchTask,
         stdout: &[u8],
         samples: u64,
     ) -> Result<Vec<f64>, WorkerError> {
-        let BenchSpec { kind, id, .. } = bench;
+        let BenchTask { kind, id, .. } = bench;
         let failed = |what: String| {
             WorkerError::new(FailureCause::Mismatch, format!("{}, benchmark {id:?}: {what}", kind.as_str()))
         };

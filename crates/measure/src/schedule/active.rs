@@ -1,49 +1,29 @@
 //! A workload while it is being measured.
 
-use crate::ask::Seeds;
-use crate::audit::Audit;
-use crate::physics::Executor;
+use crate::engine::{Seeds, Stop, Subject};
+use crate::program::WorkerError;
 use crate::summary::{Facts, summarise};
-use crate::worker::WorkerError;
 use holdpoint_model::limits::SAMPLES_PER_RUN_MAX;
-use holdpoint_model::report::{Answer, KernelInfo, Stopped, Warmup};
-use holdpoint_model::suite::{Identity, MeasurePlan, Work};
-use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Round, Samples, WorkloadSpec};
+use holdpoint_model::report::{Answer, Stopped, Warmup};
+use holdpoint_model::suite::{Identity, MeasurePlan};
+use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Round, Samples};
 use holdpoint_stats as stats;
 use std::time::Duration;
 
-/// Why a workload was not measured.
-pub(super) enum NotMeasured {
-    Skipped(String),
-    Failed(WorkerError),
-}
-
-impl From<WorkerError> for NotMeasured {
-    fn from(error: WorkerError) -> Self {
-        Self::Failed(error)
-    }
-}
-
 pub(super) struct Active<'a> {
-    pub spec: &'a WorkloadSpec,
+    pub subject: Subject<'a>,
     /// The start of the worker in which it is prepared.
     pub process: Option<u32>,
-    pub timer: Option<String>,
-    pub work: Option<Work>,
-    pub kernel: Option<KernelInfo>,
-    pub executor: Executor,
     pub answer: Option<Answer>,
     /// Whether the answer in this process was checked before anything was timed.
     pub is_checked_first: bool,
     /// Whether the answers of the timed calls are still to be checked.
     pub is_unchecked: bool,
-    pub seeds: Seeds,
-    pub audit: Audit,
     pub warmup: Warmup,
     pub calls_per_sample: u64,
     pub samples_per_round: u64,
     pub samples_per_request_max: u64,
-    pub end: Option<Result<Stopped, NotMeasured>>,
+    pub end: Option<Result<Stopped, Stop>>,
     rounds: Vec<Round>,
     times_ns: Vec<Vec<f64>>,
     spent_ns: u128,
@@ -53,19 +33,13 @@ pub(super) struct Active<'a> {
 
 impl<'a> Active<'a> {
     /// The requests' inputs follow from the seed.
-    pub(super) fn new(spec: &'a WorkloadSpec, seed: u64) -> Self {
+    pub(super) fn new(subject: Subject<'a>, seed: u64) -> Self {
         Self {
-            spec,
+            subject: Subject { seeds: Seeds::new(seed), ..subject },
             process: None,
-            timer: None,
-            work: spec.work.clone(),
-            kernel: None,
-            executor: Executor::default(),
             answer: None,
             is_checked_first: false,
             is_unchecked: false,
-            seeds: Seeds::new(seed),
-            audit: Audit::default(),
             warmup: Warmup::default(),
             calls_per_sample: 1,
             samples_per_round: 1,
@@ -84,7 +58,7 @@ impl<'a> Active<'a> {
 
     /// Samples of the next round. A fixed number is spread evenly over the least number of rounds.
     pub(super) fn samples_next(&self, plan: &MeasurePlan) -> u64 {
-        let Some(iterations) = self.spec.iterations else {
+        let Some(iterations) = self.subject.spec.iterations else {
             return self.samples_per_round;
         };
         let left = u64::from(iterations).saturating_sub(self.samples_count());
@@ -102,7 +76,7 @@ impl<'a> Active<'a> {
             self.troubled[0] += usize::from(device.is_throttled());
             self.troubled[1] += usize::from(device.is_shared(own));
         }
-        self.spent_ns += match &self.spec.bench {
+        self.spent_ns += match self.subject.spec.task.bench() {
             // Its harness spends most of a turn on other things than the samples.
             Some(_) => took.as_nanos(),
             None => round.elapsed_ns.iter().map(|ns| u128::from(*ns)).sum(),
@@ -115,13 +89,13 @@ impl<'a> Active<'a> {
     /// Measuring ends with the fixed number of iterations; or after the least number of rounds, with a narrow interval,
     /// the time budget or the most rounds, whichever comes first.
     fn stopped(&self, plan: &MeasurePlan) -> Option<Stopped> {
-        if let Some(iterations) = self.spec.iterations {
+        if let Some(iterations) = self.subject.spec.iterations {
             return (self.samples_count() >= u64::from(iterations)).then_some(Stopped::Iterations);
         }
         if self.rounds_count() < plan.rounds_min {
             return None;
         }
-        let budget_ms = self.spec.time_budget_ms.unwrap_or(plan.time_budget_ms);
+        let budget_ms = self.subject.spec.time_budget_ms.unwrap_or(plan.time_budget_ms);
         if self.relative_width().is_some_and(|width| width <= plan.target_width) {
             Some(Stopped::TargetWidth)
         } else if self.spent_ns as f64 >= budget_ms * 1e6 {
@@ -150,23 +124,24 @@ impl<'a> Active<'a> {
 
     pub(super) fn finish(self) -> Measurement {
         let distrust = self.distrust();
-        let timer = self.timer.as_deref().unwrap_or(self.spec.timer());
-        let identity: Identity = self.spec.identity(timer);
-        let gated = self.spec.metrics.of_runs();
+        let timer = self.subject.timer.as_deref().unwrap_or(self.subject.spec.timer());
+        let identity: Identity = self.subject.spec.identity(timer);
+        let gated = self.subject.spec.metrics.of_runs();
         let samples = Samples { calls_per_sample: self.calls_per_sample, rounds: self.rounds };
         let outcome = match self.end {
             Some(Ok(stopped)) => {
-                let Self { answer, warmup, work, kernel, executor, .. } = self;
-                let dtype = self.spec.dtype.clone();
+                let Self { answer, warmup, subject, .. } = self;
+                let Subject { work, kernel, executor, .. } = subject;
+                let dtype = subject.spec.dtype.clone();
                 let facts = Facts { answer, warmup, stopped, work, kernel, distrust, dtype, executor };
                 match summarise(samples, facts) {
                     Some(measured) => Outcome::Measured(Box::new(measured)),
                     None => failed(WorkerError::new(FailureCause::BadTime, "no samples were taken"), None),
                 }
             }
-            Some(Err(NotMeasured::Skipped(reason))) => Outcome::Skipped { reason },
-            Some(Err(NotMeasured::Failed(error))) => failed(error, Some(samples)),
-            None => failed(
+            Some(Err(Stop::Skipped(reason))) => Outcome::Skipped { reason },
+            Some(Err(Stop::Failed(error) | Stop::NotListed(error))) => failed(*error, Some(samples)),
+            Some(Err(Stop::Gone)) | None => failed(
                 WorkerError::new(FailureCause::WorkerError, "measuring was not finished"),
                 Some(samples),
             ),
@@ -185,7 +160,7 @@ mod tests {
     use super::*;
     use holdpoint_model::machine::DeviceState;
     use holdpoint_model::report::{Measured, PowerLimited};
-    use holdpoint_model::suite::{BenchSpec, HarnessKind};
+    use holdpoint_model::suite::{BenchTask, CommandTask, HarnessKind, Task};
     use holdpoint_model::{MachineState, Suite};
 
     /// Six rounds. The device is throttled in the first `throttled`, and shared in the first `shared` of them.
@@ -198,7 +173,7 @@ mod tests {
     fn measured_in(reason: &str, throttled: usize, shared: usize) -> Box<Measured> {
         let text = "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\nop = \"copy\"\nworker = \"cuda\"\n";
         let suite = Suite::parse(text).unwrap();
-        let mut active = Active::new(&suite.workloads[0], 1);
+        let mut active = Active::new(Subject::new(0, &suite.workloads[0]), 1);
         for at in 0..6 {
             let device = DeviceState {
                 throttle_reasons: (at < throttled).then(|| reason.to_owned()).into_iter().collect(),
@@ -230,7 +205,7 @@ mod tests {
         )
         .unwrap();
         let stopped = |suite: &Suite| {
-            let mut active = Active::new(&suite.workloads[0], 1);
+            let mut active = Active::new(Subject::new(0, &suite.workloads[0]), 1);
             for ns in [1000, 2000] {
                 let round = Round { elapsed_ns: vec![ns], ..round() };
                 active.push(round, Duration::from_secs(1), &[], &suite.measure);
@@ -238,11 +213,12 @@ mod tests {
             active.end.map(|end| end.is_ok_and(|stopped| stopped == Stopped::TimeBudget))
         };
         assert_eq!(stopped(&suite), None);
-        suite.workloads[0].bench = Some(BenchSpec {
+        suite.workloads[0].task = Task::Benchmark(Box::new(BenchTask {
             kind: HarnessKind("criterion".to_owned()),
             id: String::new(),
             folder: String::new(),
-        });
+            call: CommandTask::default(),
+        }));
         assert_eq!(stopped(&suite), Some(true));
     }
 

@@ -5,22 +5,19 @@
 
 mod active;
 
-use crate::ask::{self, Batch, Requester, random_bits};
-use crate::audit::{Audit, Lack};
+use crate::audit::Lack;
+use crate::engine::{ALIVE_MAX, Batch, Engine, SAMPLES_PER_ROUND_MAX, Stop, Subject, random_bits};
 use crate::harness::has_one_sample;
 use crate::machine::StateReader;
-use crate::pace::rest_after;
-use crate::slot::Slot;
-use crate::worker::Prepared;
-use active::{Active, NotMeasured};
+use crate::ready::ReadySuite;
+use active::Active;
 use holdpoint_cuda::trace;
 use holdpoint_model::protocol::{RunResult, WorkerInfo};
-use holdpoint_model::suite::WORKER_CUDA;
-use holdpoint_model::{MachineState, Measurement, Round, Suite, WorkloadSpec};
+use holdpoint_model::{MachineState, Measurement, Round, Suite, Workload};
 use holdpoint_stats as stats;
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,10 +35,6 @@ pub enum Event<'a> {
     Done(&'a str),
 }
 
-/// Workloads that have buffers at the same time.
-pub(crate) const ALIVE_MAX: usize = 16;
-/// More samples add little to a round: they are correlated.
-pub const SAMPLES_PER_ROUND_MAX: u64 = 20;
 /// Warm-up ends when the medians of successive windows differ by less than this.
 pub const WARM_DIFFERENCE: f64 = 0.02;
 /// …this many times in a row.
@@ -54,49 +47,45 @@ const SETTLING_MAX: u32 = 32;
 
 /// Measures every workload, in the suite's order; also returns what each worker reported about itself, by name.
 pub(crate) fn measure(
-    suite: &Suite,
+    suite: &ReadySuite,
     on_event: &mut dyn FnMut(Event),
 ) -> (Vec<(String, Measurement)>, BTreeMap<String, WorkerInfo>) {
     let mut scheduler = Scheduler {
         suite,
-        slots: BTreeMap::new(),
+        engine: Engine::of_one(suite),
         state: StateReader::default(),
         random: Random::new(suite.seed),
         hidden: Random::new(random_bits()),
-        rest: Duration::ZERO,
         on_event,
     };
     let measured =
         suite.workloads.chunks(ALIVE_MAX).flat_map(|group| scheduler.measure_group(group)).collect();
-    let info = |(name, slot): (&&str, &Slot<'_>)| Some(((*name).to_owned(), slot.info()?.clone()));
-    (measured, scheduler.slots.iter().filter_map(info).collect())
+    (measured, scheduler.engine.infos(0))
 }
 
 struct Scheduler<'a, 'e> {
     suite: &'a Suite,
-    slots: BTreeMap<&'a str, Slot<'a>>,
+    engine: Engine<'a>,
     state: StateReader,
     random: Random,
     /// What a worker must not foresee: inputs of its requests, and when it is looked at.
     hidden: Random,
-    /// How long a device rests before the next turn.
-    rest: Duration,
     on_event: &'e mut dyn FnMut(Event),
 }
 
 impl<'a> Scheduler<'a, '_> {
-    fn measure_group(&mut self, group: &'a [WorkloadSpec]) -> Vec<(String, Measurement)> {
+    fn measure_group(&mut self, group: &'a [Workload]) -> Vec<(String, Measurement)> {
         // Other inputs in every run: an answer that an earlier one left on disk must not count.
         let mut actives: Vec<Active> =
-            group.iter().map(|spec| Active::new(spec, self.hidden.bits())).collect();
+            group.iter().map(|spec| Active::new(Subject::new(0, spec), self.hidden.bits())).collect();
         // All are prepared before the first is checked, so that the answers can be computed side by side.
         for index in 0..actives.len() {
-            (self.on_event)(Event::Preparing(&actives[index].spec.name));
+            (self.on_event)(Event::Preparing(&actives[index].subject.spec.name));
             self.attempt(&mut actives, index, Self::prepare);
         }
         for index in 0..actives.len() {
             if actives[index].end.is_none() {
-                (self.on_event)(Event::Preparing(&actives[index].spec.name));
+                (self.on_event)(Event::Preparing(&actives[index].subject.spec.name));
                 self.attempt(&mut actives, index, Self::begin);
             }
         }
@@ -130,76 +119,53 @@ impl<'a> Scheduler<'a, '_> {
         &mut self,
         actives: &mut [Active<'a>],
         index: usize,
-        step: impl Fn(&mut Self, &mut Active<'a>) -> Result<(), NotMeasured>,
+        step: impl Fn(&mut Self, &mut Active<'a>) -> Result<(), Stop>,
     ) {
         let was_done = actives[index].end.is_some();
         while let Err(reason) = step(self, &mut actives[index]) {
-            let mut blamed = index;
-            if let NotMeasured::Failed(error) = &reason {
-                if error.fatal {
-                    self.slot(actives[index].spec).forget();
-                }
-                let is_other = |active: &Active<'_>| {
-                    error.blamed.as_ref() == Some(&active.spec.name) && !matches!(active.end, Some(Err(_)))
-                };
-                blamed = actives.iter().position(is_other).unwrap_or(index);
-            }
+            self.engine.note(&actives[index].subject, &reason);
+            let is_other = |active: &Active<'_>| {
+                reason.blames(active.subject.spec) && !matches!(active.end, Some(Err(_)))
+            };
+            let blamed = actives.iter().position(is_other).unwrap_or(index);
             let was_done = actives[blamed].end.replace(Err(reason)).is_some();
             if blamed == index {
                 break;
             }
             if !was_done {
-                (self.on_event)(Event::Done(&actives[blamed].spec.name));
+                (self.on_event)(Event::Done(&actives[blamed].subject.spec.name));
             }
         }
         if !was_done && actives[index].end.is_some() {
-            (self.on_event)(Event::Done(&actives[index].spec.name));
+            (self.on_event)(Event::Done(&actives[index].subject.spec.name));
         }
     }
 
-    fn slot(&mut self, spec: &'a WorkloadSpec) -> &mut Slot<'a> {
-        let suite = self.suite;
-        self.slots.entry(&spec.worker).or_insert_with(|| Slot::new(suite, &spec.worker, None))
-    }
-
-    fn begin(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
+    fn begin(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
         self.prepare(active)?;
         self.check_first(active)?;
-        let name = &active.spec.name;
+        let name = &active.subject.spec.name;
         trace::step("choose batch", name, || self.choose_batch(active))?;
         trace::step("warm up", name, || self.warm_up(active))
     }
 
     /// Prepares the workload in the worker's current process.
-    fn prepare(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
-        let (spec, seed) = (active.spec, self.suite.seed_of(active.spec));
-        let slot = self.slot(spec);
-        slot.worker()?;
-        if slot.process() == active.process {
-            return Ok(());
+    fn prepare(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
+        self.engine.start(&active.subject)?;
+        let process = self.engine.process(&active.subject);
+        if process != active.process {
+            let seed = self.suite.seed_of(active.subject.spec);
+            self.engine.prepare(&mut active.subject, seed)?;
+            active.process = process;
+            active.is_checked_first = false;
         }
-        slot.check_listed(spec)?;
-        active.timer = slot.timer(spec);
-        match slot.worker()?.prepare(&spec.name, seed)? {
-            Prepared::Skipped(reason) => return Err(NotMeasured::Skipped(reason)),
-            Prepared::Ready(known) => {
-                active.work = spec.work.clone().or(known.work);
-                active.kernel = known.kernel;
-            }
-        }
-        if active.process.is_none() {
-            active.executor = slot.executor(spec);
-            active.audit = Audit::new(active.work.as_ref(), &spec.dtype, &active.executor);
-        }
-        active.process = slot.process();
-        active.is_checked_first = false;
         Ok(())
     }
 
     /// Checks its answer, once for each process that it is prepared in.
-    fn check_first(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
+    fn check_first(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
         if !active.is_checked_first {
-            active.answer = ask::verify(self.slot(active.spec), active.spec, "before timing")?;
+            active.answer = self.engine.verify(&active.subject, "before timing")?;
             active.is_checked_first = true;
         }
         Ok(())
@@ -207,32 +173,33 @@ impl<'a> Scheduler<'a, '_> {
 
     /// Checks the answers that the last timed calls left. If the process that held them was ended by another workload, calls are made
     /// again.
-    fn check_last(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
+    fn check_last(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
         self.prepare(active)?;
         if !active.is_checked_first {
             self.check_first(active)?;
             self.run(active, active.samples_per_round)?;
         }
-        active.answer = ask::verify(self.slot(active.spec), active.spec, "after timing")?;
+        active.answer = self.engine.verify(&active.subject, "after timing")?;
         active.is_unchecked = false;
         Ok(())
     }
 
     /// Chooses the calls per sample and the samples per round.
-    fn choose_batch(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
+    fn choose_batch(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
         let calls_first = active.calls_per_sample;
-        let Batch { calls_per_sample, sample_ns } = self.requester(active).choose_batch(calls_first)?;
+        let Batch { calls_per_sample, sample_ns } =
+            self.engine.choose_batch(&mut active.subject, calls_first)?;
         active.calls_per_sample = calls_per_sample;
         let plan = &self.suite.measure;
         let samples = (plan.round_ms * 1e6 / sample_ns as f64) as u64;
-        let is_one = active.spec.bench.as_ref().is_some_and(has_one_sample);
+        let is_one = active.subject.spec.task.bench().is_some_and(has_one_sample);
         active.samples_per_round = samples.clamp(1, if is_one { 1 } else { SAMPLES_PER_ROUND_MAX });
         // A quarter of a request's timeout: the estimate is rough and the machine may slow down.
         active.samples_per_request_max = ((plan.timeout_ms * 1e6 / 4.0 / sample_ns as f64) as u64).max(1);
         Ok(())
     }
 
-    fn warm_up(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
+    fn warm_up(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
         let start = Instant::now();
         let (mut before_ns, mut agreed) = (f64::INFINITY, 0);
         while start.elapsed().as_secs_f64() * 1e3 < self.suite.measure.warmup_ms_max {
@@ -250,7 +217,7 @@ impl<'a> Scheduler<'a, '_> {
         Ok(())
     }
 
-    fn round(&mut self, active: &mut Active<'a>, round: u32, order: u32) -> Result<(), NotMeasured> {
+    fn round(&mut self, active: &mut Active<'a>, round: u32, order: u32) -> Result<(), Stop> {
         let before = active.process;
         self.prepare(active)?;
         self.check_first(active)?;
@@ -271,36 +238,36 @@ impl<'a> Scheduler<'a, '_> {
             peak_device_bytes: result.peak_device_bytes,
             state: MachineState { device: result.device, ..self.state.read() },
         };
-        let own: Vec<u32> = self.slots.values().filter_map(Slot::process_id).collect();
+        let own = self.engine.process_ids();
         active.push(round, took, &own, &self.suite.measure);
-        let (workload, rounds_count, p50_ms) = (&*active.spec.name, active.rounds_count(), active.p50_ms());
+        let (workload, rounds_count, p50_ms) =
+            (&*active.subject.spec.name, active.rounds_count(), active.p50_ms());
         (self.on_event)(Event::Round { workload, rounds_count, p50_ms });
         match active.end {
             None if self.hidden.below(ROUNDS_PER_ONE) > 0 => Ok(()),
             None => self.ask_for_one(active),
             // Together with all others, beside each other and beside nothing that is timed.
-            Some(_) if active.spec.worker == WORKER_CUDA => {
+            Some(_) if active.subject.spec.task.device().is_some() => {
                 active.is_unchecked = true;
                 Ok(())
             }
             // Before another workload can end the process that holds what the timed calls left behind.
             Some(_) => {
                 self.settle(active)?;
-                active.answer = ask::verify(self.slot(active.spec), active.spec, "after timing")?;
+                active.answer = self.engine.verify(&active.subject, "after timing")?;
                 Ok(())
             }
         }
     }
 
-    fn ask_for_one(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
-        let calls_per_sample = active.calls_per_sample;
-        Ok(self.requester(active).ask_for_one(calls_per_sample)?)
+    fn ask_for_one(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
+        self.engine.ask_for_one(&mut active.subject, active.calls_per_sample)
     }
 
     /// Turns that may be a lie, and are too few to tell, are followed by others.
-    fn settle(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
+    fn settle(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
         for _ in 0..SETTLING_MAX {
-            match active.audit.lack() {
+            match active.subject.audit.lack() {
                 Some(Lack::One) => self.ask_for_one(active)?,
                 Some(Lack::Turn) => _ = self.run(active, active.samples_per_round)?,
                 None => break,
@@ -309,30 +276,16 @@ impl<'a> Scheduler<'a, '_> {
         Ok(())
     }
 
-    fn run(&mut self, active: &mut Active<'a>, samples_count: u64) -> Result<RunResult, NotMeasured> {
-        if !self.rest.is_zero() {
-            trace::step("rest", &active.spec.name, || std::thread::sleep(self.rest));
-        }
-        let (calls_per_sample, start) = (active.calls_per_sample, Instant::now());
-        let result = self.requester(active).run(samples_count, calls_per_sample)?;
-        self.rest = rest_after(&result, start.elapsed());
-        Ok(result)
-    }
-
-    fn requester<'s>(&'s mut self, active: &'s mut Active<'a>) -> Requester<'s, 'a> {
-        let spec = active.spec;
-        Requester { slot: self.slot(spec), spec, seeds: &mut active.seeds, audit: &mut active.audit }
+    fn run(&mut self, active: &mut Active<'a>, samples_count: u64) -> Result<RunResult, Stop> {
+        let turn = self.engine.run(&mut active.subject, samples_count, active.calls_per_sample)?;
+        self.engine.rest = turn.rest;
+        Ok(turn.result)
     }
 
     fn finish(&mut self, active: Active<'a>) -> (String, Measurement) {
-        let name = active.spec.name.clone();
-        let slot = self.slot(active.spec);
-        if active.process.is_some() && slot.process() == active.process {
-            let released = slot.worker().and_then(|worker| worker.release(&name));
-            // The times stay valid; a worker that fails to release is restarted for the next workload.
-            if released.is_err() {
-                slot.forget();
-            }
+        let name = active.subject.spec.name.clone();
+        if active.process.is_some() && self.engine.process(&active.subject) == active.process {
+            self.engine.release(&active.subject);
         }
         (name, active.finish())
     }

@@ -4,11 +4,11 @@
 //! log is complete, and the exit status is known.
 
 use super::process::{Output, ProcessError, capture};
-use crate::worker::WorkerError;
+use crate::program::WorkerError;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::protocol::{DeviceInfo, Message, PROTOCOL_VERSION, Request, Response};
 use holdpoint_model::report::KernelInfo;
-use holdpoint_model::{Failure, FailureCause, Suite, WorkloadSpec};
+use holdpoint_model::{Failure, FailureCause, Suite, Workload};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -30,9 +30,10 @@ pub(super) enum Stop {
 }
 
 /// Starts the workload's process with a tool's command line before its own, makes one call and checks its answer.
-pub(super) fn drive(suite: &Suite, spec: &WorkloadSpec, tool: &[String], timeout: Duration) -> CallResult {
-    let worker = suite.workers.get(&spec.worker);
-    let program = worker.map_or(&spec.command, |worker| &worker.command);
+pub(super) fn drive(suite: &Suite, spec: &Workload, tool: &[String], timeout: Duration) -> CallResult {
+    let worker = suite.workers.get(spec.worker());
+    let own = spec.task.call().map_or(&[][..], |call| &call.command);
+    let program = worker.map_or(own, |worker| &worker.command);
     let command: Vec<String> = tool.iter().chain(program).cloned().collect();
     let requests = worker.map(|_| requests(spec, suite.seed_of(spec))).unwrap_or_default();
     let dir = worker.and_then(|worker| worker.dir.as_deref()).or(suite.dir.as_deref());
@@ -60,7 +61,7 @@ pub(super) fn drive(suite: &Suite, spec: &WorkloadSpec, tool: &[String], timeout
     }
 }
 
-fn requests(spec: &WorkloadSpec, seed: u64) -> String {
+fn requests(spec: &Workload, seed: u64) -> String {
     let workload = || spec.name.clone();
     let requests = [
         Request::Hello { protocol: PROTOCOL_VERSION },
@@ -79,12 +80,12 @@ fn failed(cause: FailureCause, detail: impl Into<String>, stderr_tail: &[String]
 }
 
 /// A program is right if it ends with 0 and prints the expected text.
-fn check_program(spec: &WorkloadSpec, output: &Output) -> Result<(), Stop> {
+fn check_program(spec: &Workload, output: &Output) -> Result<(), Stop> {
     let Output { status, stdout, stderr_tail } = output;
     if !status.success() {
         return Err(failed(FailureCause::Crashed, format!("it ended with {status}"), stderr_tail));
     }
-    match &spec.expect_stdout {
+    match spec.task.command().and_then(|task| task.expect_stdout.as_ref()) {
         Some(expected) if stdout.trim_end() != expected.trim_end() => {
             Err(failed(FailureCause::WrongAnswer, "it printed something else", stderr_tail))
         }
@@ -94,7 +95,7 @@ fn check_program(spec: &WorkloadSpec, output: &Output) -> Result<(), Stop> {
 
 impl CallResult {
     /// Reads a worker's answers to all requests.
-    fn read_answers(&mut self, spec: &WorkloadSpec, output: &Output) -> Result<(), Stop> {
+    fn read_answers(&mut self, spec: &Workload, output: &Output) -> Result<(), Stop> {
         let fail = |cause, detail: String| Err(failed(cause, detail, &output.stderr_tail));
         let mut lines = output.stdout.lines();
         let mut next = || -> Result<Response, Stop> {

@@ -17,16 +17,13 @@ pub(crate) use process::capture;
 pub use sanitizer::{SANITIZERS, SanitizeSettings, check_sanitizer, sanitize};
 
 use holdpoint_model::profile::Unavailable;
-use holdpoint_model::suite::WORKER_BUILTIN;
-use holdpoint_model::{Suite, WorkloadSpec};
+use holdpoint_model::suite::{Task, WORKER_BUILTIN};
+use holdpoint_model::{Suite, Workload};
 use std::path::{Path, PathBuf};
 
 /// Workloads that can have kernels: all but the built-in ops on the CPU.
-pub fn inspectable(suite: &Suite) -> impl Iterator<Item = &WorkloadSpec> {
-    suite
-        .workloads
-        .iter()
-        .filter(|spec| spec.worker != WORKER_BUILTIN || suite.workers.contains_key(WORKER_BUILTIN))
+pub fn inspectable(suite: &Suite) -> impl Iterator<Item = &Workload> {
+    suite.workloads.iter().filter(|spec| spec.task != Task::Op || suite.workers.contains_key(WORKER_BUILTIN))
 }
 
 pub(crate) fn no_permission() -> Unavailable {

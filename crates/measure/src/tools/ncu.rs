@@ -9,7 +9,7 @@ use holdpoint_model::profile::{KernelProfile, ProfileOutcome, Profiled, ToolInfo
 use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::report::KernelInfo;
 use holdpoint_model::suite::Cache;
-use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
+use holdpoint_model::{FailureCause, Suite, Workload};
 use holdpoint_stats as stats;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub struct ProfileResult {
 
 /// Profiles one workload: first a call without the profiler, to see that it works and learn its kernels' names, then
 /// one with it.
-pub fn profile(suite: &Suite, spec: &WorkloadSpec, settings: ProfileSettings<'_>) -> ProfileResult {
+pub fn profile(suite: &Suite, spec: &Workload, settings: ProfileSettings<'_>) -> ProfileResult {
     let CallResult { stop, device, kernel, .. } = drive(suite, spec, &[], settings.timeout);
     let mut missing = Vec::new();
     let outcome = match stop {
@@ -58,7 +58,7 @@ pub fn profile(suite: &Suite, spec: &WorkloadSpec, settings: ProfileSettings<'_>
 
 fn count(
     suite: &Suite,
-    spec: &WorkloadSpec,
+    spec: &Workload,
     kernel: Option<&KernelInfo>,
     settings: ProfileSettings<'_>,
     missing: &mut Vec<String>,
@@ -110,7 +110,7 @@ fn count(
 
 /// The profiler's command line, up to the workload's own.
 fn ncu_command(
-    spec: &WorkloadSpec,
+    spec: &Workload,
     kernel: Option<&KernelInfo>,
     settings: ProfileSettings<'_>,
     filter: Option<&str>,
@@ -118,7 +118,8 @@ fn ncu_command(
     [report, log]: [&Path; 2],
 ) -> Vec<String> {
     // Profile what a run of this workload does: with its caches, and with unlocked clocks.
-    let cache = if spec.cache == Cache::Cold { "all" } else { "none" };
+    let is_cold = spec.task.device().is_some_and(|device| device.cache == Cache::Cold);
+    let cache = if is_cold { "all" } else { "none" };
     // The check of the answer may launch more kernels after the call.
     let launches = kernel.map(|kernel| kernel.launches_per_call).filter(|_| settings.kernel.is_none());
     let launches = launches.unwrap_or(LAUNCHES_MAX).to_string();

@@ -1,7 +1,7 @@
 //! Runs a program to its end, with limits on time and output.
 
 use crate::builds::{End, watch};
-use crate::worker::{Place, Tail};
+use crate::program::{Place, Tail};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;

@@ -7,7 +7,7 @@ use holdpoint_interop::sanitizer::sanitizer_log;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::profile::{SanitizeOutcome, ToolInfo, Unavailable};
 use holdpoint_model::protocol::DeviceInfo;
-use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
+use holdpoint_model::{FailureCause, Suite, Workload};
 use std::time::Duration;
 
 /// Tools of compute-sanitizer: accesses out of bounds, races in shared memory, reads of uninitialised memory, barriers
@@ -26,7 +26,7 @@ pub struct SanitizeSettings<'a> {
 
 pub fn sanitize(
     suite: &Suite,
-    spec: &WorkloadSpec,
+    spec: &Workload,
     tool: &str,
     settings: SanitizeSettings<'_>,
 ) -> (SanitizeOutcome, Option<DeviceInfo>) {

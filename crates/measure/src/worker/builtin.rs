@@ -1,13 +1,14 @@
 //! The built-in ops as a worker in this process.
 
-use super::{Computed, Prepared, Worker, WorkerError, op_request};
+use super::{Computed, Prepared, Worker, op_request};
+use crate::program::WorkerError;
 use crate::schedstat::{ThreadWaits, wait_within};
 use crate::{clock, machine};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::metric::SIDE_METRICS;
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
-use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN, WorkloadSpec};
+use holdpoint_model::suite::{TIMER_HOST, Task, WORKER_BUILTIN, Workload};
 use holdpoint_model::{FailureCause, FuzzCase};
 use holdpoint_ops::Prepared as PreparedOp;
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// The built-in ops on the CPU.
 pub struct Builtin {
-    specs: Vec<WorkloadSpec>,
+    specs: Vec<Workload>,
     prepared: HashMap<String, PreparedWorkload>,
     slowdown: f64,
     /// Real work added to one sample in [`TAIL_EVERY`], as a share of its time.
@@ -38,9 +39,9 @@ struct PreparedWorkload {
 
 impl Builtin {
     /// `slowdown` is real work added to each sample, as a share of its time.
-    pub fn new(workloads: &[WorkloadSpec], slowdown: f64) -> Self {
+    pub fn new(workloads: &[Workload], slowdown: f64) -> Self {
         Self {
-            specs: workloads.iter().filter(|w| w.worker == WORKER_BUILTIN).cloned().collect(),
+            specs: workloads.iter().filter(|w| w.task == Task::Op).cloned().collect(),
             prepared: HashMap::new(),
             slowdown,
             tail: 0.0,
@@ -158,7 +159,7 @@ impl Worker for Builtin {
     }
 
     fn fuzz(&mut self, case: &FuzzCase) -> Result<Evaluated, WorkerError> {
-        crate::fuzz::own::evaluate(case)
+        super::own::evaluate(case)
             .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))
     }
 
@@ -173,7 +174,7 @@ impl Worker for Builtin {
 }
 
 /// Whether two sides are compared by a quantile of its samples.
-fn has_quantile(spec: &WorkloadSpec) -> bool {
+fn has_quantile(spec: &Workload) -> bool {
     let quantiles = SIDE_METRICS.iter().filter(|(_, metric)| metric.samples_min() > 1);
     quantiles.into_iter().any(|(name, _)| spec.metrics.is_of_sides(name))
 }

@@ -3,9 +3,10 @@
 //! Nothing it does is trusted: every answer has a timeout and a size limit, extra lines are a flood, and any violation
 //! ends the process and puts its last stderr lines into the error.
 
-use super::lines::{Line, Tail, read_line, to_line};
-use super::{Computed, Place, Prepared, Worker, WorkerError};
+use super::{Computed, Prepared, Worker};
 use crate::jobs::{Job, Paused};
+use crate::program::{Line, Tail, read_line, to_line};
+use crate::program::{Place, WorkerError};
 use crate::schedstat::ThreadWaits;
 use holdpoint_cuda::trace;
 use holdpoint_model::fuzz::{Evaluated, Evaluation};

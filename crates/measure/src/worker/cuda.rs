@@ -2,19 +2,18 @@
 //! down.
 
 use super::evaluate::{Tensors, evaluation_request};
-use super::{Computed, Prepared, Worker, WorkerError, op_request};
+use super::own;
+use super::{Computed, Prepared, Worker, op_request};
 use crate::clock::nanos;
-use crate::fuzz::{own, size};
 use crate::machine;
+use crate::program::WorkerError;
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::machine::POWER_LIMIT;
 use holdpoint_model::metric::METRIC_ENERGY;
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
-use holdpoint_model::suite::{
-    Cache, TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH, TIMER_HOST, WORKER_CUDA, WorkloadSpec,
-};
+use holdpoint_model::suite::{Cache, TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH, TIMER_HOST, WORKER_CUDA, Workload};
 use holdpoint_model::{FailureCause, FuzzCase};
 use holdpoint_ops::cuda::{self, Gpu, PrepareError};
 use holdpoint_ops::{Domain, Element, Request, Tensor};
@@ -35,7 +34,7 @@ const ENERGY_REST: Duration = Duration::from_millis(100);
 
 /// The built-in ops on a CUDA device.
 pub struct Cuda {
-    specs: Vec<WorkloadSpec>,
+    specs: Vec<Workload>,
     gpu: Result<Gpu, Unavailable>,
     prepared: HashMap<String, (cuda::Prepared, (Timing, Cache))>,
     /// Time added to each sample, as a share of it.
@@ -46,9 +45,9 @@ pub struct Cuda {
 
 impl Cuda {
     /// Without a device, every workload is skipped with the reason.
-    pub fn new(workloads: &[WorkloadSpec], ordinal: u32, cache_dir: &Path, slowdown: f64) -> Self {
+    pub fn new(workloads: &[Workload], ordinal: u32, cache_dir: &Path, slowdown: f64) -> Self {
         Self {
-            specs: workloads.iter().filter(|w| w.worker == WORKER_CUDA).cloned().collect(),
+            specs: workloads.iter().filter(|w| w.task.device().is_some()).cloned().collect(),
             gpu: Gpu::open(ordinal, cache_dir),
             prepared: HashMap::new(),
             slowdown,
@@ -79,13 +78,13 @@ fn energy_per_call(
     Ok(None)
 }
 
-pub(crate) fn choose_timing(spec: &WorkloadSpec) -> (Timing, Cache) {
+pub(crate) fn choose_timing(spec: &Workload) -> (Timing, Cache) {
     let timing = match spec.timer() {
         TIMER_CUDA_EVENTS => Timing::Events,
         TIMER_HOST => Timing::Host,
         _ => Timing::Graph,
     };
-    (timing, spec.cache)
+    (timing, spec.task.device().map(|device| device.cache).unwrap_or_default())
 }
 
 impl From<CudaError> for WorkerError {
@@ -198,7 +197,7 @@ impl Worker for Cuda {
             return Err(WorkerError::no_workload(workload));
         };
         // The oracle of a declared op is a worker that only `fuzz` and `check` ask.
-        if self.specs.iter().any(|spec| spec.name == workload && spec.declared.is_some()) {
+        if self.specs.iter().any(|spec| spec.name == workload && spec.task.declared().is_some()) {
             return Ok(None);
         }
         let is_fresh = prepared.is_fresh();
@@ -221,7 +220,7 @@ impl Worker for Cuda {
             Err(PrepareError::Skipped(reason)) => Ok(own::skipped(reason)),
             // Whether tensors beyond 2^31 elements fit is a fact about the machine.
             Err(PrepareError::Device(error))
-                if size::is_huge(case) && error.cause == FailureCause::OutOfMemory =>
+                if own::is_huge(case) && error.cause == FailureCause::OutOfMemory =>
             {
                 Ok(own::skipped(error.detail))
             }

@@ -1,7 +1,8 @@
 //! Runs holdpoint's own ops on tensors in a file.
 
-use super::{Computed, WorkerError};
+use super::Computed;
 use crate::clock::nanos;
+use crate::program::WorkerError;
 use holdpoint_model::FailureCause;
 use holdpoint_model::fuzz::{Evaluation, TensorPlace};
 use holdpoint_ops::{Backend, Prepared, Request, Tensor, validate};

@@ -8,48 +8,40 @@ mod child;
 mod commands;
 pub(crate) mod cuda;
 mod evaluate;
-mod expand;
-mod lines;
-pub mod peak;
-mod place;
+pub(crate) mod own;
 mod serve;
 mod server;
+mod turns;
 
 pub use builtin::Builtin;
 pub use child::Child;
 pub use commands::Commands;
-pub(crate) use commands::{execute, set_up};
 pub use cuda::Cuda;
-pub use expand::expand;
-pub(crate) use lines::Tail;
-pub(crate) use place::{ChangedCopy, CopiedFile, cpus_allowed, pin_first_thread};
-pub use place::{Copies, Place};
 pub use serve::serve;
 
 use crate::jobs::Paused;
-use crate::slot::Slot;
+use crate::program::WorkerError;
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
-use holdpoint_model::limits::clean_text;
 use holdpoint_model::machine::EnvironmentLock;
 use holdpoint_model::protocol::{PROTOCOL_VERSION, RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::{Answer, KernelInfo};
-use holdpoint_model::suite::{WORKER_CUDA, Work, WorkloadSpec};
-use holdpoint_model::{Failure, FailureCause, FuzzCase, Suite};
+use holdpoint_model::suite::{Work, Workload};
+use holdpoint_model::{FailureCause, FuzzCase};
 use holdpoint_ops::{Backend, BuildError, Check, Request, Tolerance};
 
 /// Checks that the built-in ops can run a workload, without preparing it and without a device.
-pub fn validate(spec: &WorkloadSpec) -> Result<(), BuildError> {
-    let backend = if spec.worker == WORKER_CUDA { Backend::Cuda } else { Backend::Cpu };
+pub fn validate(spec: &Workload) -> Result<(), BuildError> {
+    let backend = if spec.task.device().is_some() { Backend::Cuda } else { Backend::Cpu };
     holdpoint_ops::validate(&op_request(spec, 0), backend)
 }
 
-pub(crate) fn op_request(spec: &WorkloadSpec, seed: u64) -> Request {
+pub(crate) fn op_request(spec: &Workload, seed: u64) -> Request {
     Request {
         variant: spec.variant,
         seed,
         tolerance: spec.check.map(|check| Tolerance { atol: check.atol, rtol: check.rtol }),
-        kernel: spec.kernel.clone(),
-        declared: spec.declared.clone(),
+        kernel: spec.task.kernel().cloned(),
+        declared: spec.task.declared().cloned(),
         ..Request::new(&spec.op, &spec.shape, &spec.dtype, &spec.params)
     }
 }
@@ -63,11 +55,6 @@ fn to_answer(check: Check) -> Answer {
         first_bad: check.first_bad,
         checked_by: check.checked_by,
     }
-}
-
-/// Starts a worker of the suite and asks for its workloads: whether it can serve them, before anything is measured.
-pub fn try_start(suite: &Suite, name: &str) -> Result<(), WorkerError> {
-    Slot::new(suite, name, None).worker().map(|_| ())
 }
 
 /// Something that owns workloads and times them when asked.
@@ -143,9 +130,9 @@ fn worker_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo 
     }
 }
 
-fn workload_info(spec: &WorkloadSpec) -> WorkloadInfo {
+fn workload_info(spec: &Workload) -> WorkloadInfo {
     let (name, op) = (spec.name.clone(), spec.op.clone());
-    let timer = Some(spec.timer().to_owned()).filter(|_| spec.worker == WORKER_CUDA);
+    let timer = Some(spec.timer().to_owned()).filter(|_| spec.task.device().is_some());
     WorkloadInfo { name, op, shape: spec.shape.clone(), dtype: spec.dtype.clone(), timer, remembers: false }
 }
 
@@ -176,48 +163,4 @@ pub enum Computed {
 pub struct PreparedInfo {
     pub work: Option<Work>,
     pub kernel: Option<KernelInfo>,
-}
-
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{detail}")]
-pub struct WorkerError {
-    pub cause: FailureCause,
-    pub detail: String,
-    pub stderr_tail: Vec<String>,
-    /// Whether the worker is gone.
-    pub fatal: bool,
-    /// The workload at fault, if it is not the one of the request.
-    pub blamed: Option<String>,
-}
-
-impl WorkerError {
-    /// A failure that the worker survives. The detail may quote the worker, so it is truncated and cleaned.
-    pub fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
-        Self {
-            cause,
-            detail: clean_text(&detail.into()),
-            stderr_tail: Vec::new(),
-            fatal: false,
-            blamed: None,
-        }
-    }
-
-    pub fn fatal(cause: FailureCause, detail: impl Into<String>) -> Self {
-        Self { fatal: true, ..Self::new(cause, detail) }
-    }
-
-    /// The same failure, of what is run beside a workload.
-    fn during(self, step: &str) -> Self {
-        Self { detail: format!("{step}: {}", self.detail), ..self }
-    }
-
-    pub(crate) fn no_workload(name: &str) -> Self {
-        Self::new(FailureCause::WorkerError, format!("workload {name:?} is not known here, or not prepared"))
-    }
-}
-
-impl From<WorkerError> for Failure {
-    fn from(error: WorkerError) -> Self {
-        Self { cause: error.cause, detail: error.detail, stderr_tail: error.stderr_tail, samples: None }
-    }
 }

@@ -1,7 +1,8 @@
 //! The worker's end of the protocol: serves a worker of this process on a pair of streams.
 
-use super::lines::{Line, read_line, to_line};
-use super::{Computed, Prepared, Worker, WorkerError};
+use super::{Computed, Prepared, Worker};
+use crate::program::WorkerError;
+use crate::program::{Line, read_line, to_line};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{CALLS_PER_SAMPLE_MAX, SAMPLES_PER_RUN_MAX};
 use holdpoint_model::protocol::{Message, PROTOCOL_VERSION, Request, Response};

@@ -1,9 +1,9 @@
 //! Servers that commands call.
 
-use super::{Place, Tail, WorkerError};
 use crate::jobs::Job;
+use crate::program::{Place, Tail, WorkerError};
 use holdpoint_model::FailureCause;
-use holdpoint_model::suite::WorkloadSpec;
+use holdpoint_model::suite::CommandTask;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -24,15 +24,15 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts a workload's server and waits until its port is open.
-    pub(super) fn start(spec: &WorkloadSpec, place: &Place, timeout: Duration) -> Result<Self, WorkerError> {
+    /// Starts a command's server and waits until its port is open.
+    pub(super) fn start(task: &CommandTask, place: &Place, timeout: Duration) -> Result<Self, WorkerError> {
         let not_started =
             |what: String| WorkerError::new(FailureCause::NotStarted, format!("server: {what}"));
         let (program, arguments) =
-            spec.server.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
+            task.server.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
         let port = free_port().map_err(|error| not_started(format!("no free port: {error}")))?;
         let mut starting = place.command(program);
-        starting.args(arguments).envs(&spec.env).env(PORT, port.to_string());
+        starting.args(arguments).envs(&task.env).env(PORT, port.to_string());
         starting.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let (mut child, job) = place.spawn(&mut starting).map_err(|e| {
             not_started(format!("cannot start {program:?}: {e}; is it built and on the path?"))

@@ -1,5 +1,6 @@
 use crate::common::{Repo, shell};
-use holdpoint_measure::builds::{KEPT_MAX, resolve_program};
+use holdpoint_measure::builds::KEPT_MAX;
+use holdpoint_measure::program::resolve_program;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};

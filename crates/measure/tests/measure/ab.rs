@@ -1,6 +1,6 @@
 //! Two sides at once: fresh processes, random order, and whatever either side does wrong.
 
-use crate::common::{PLAN, is_gone, suite, worker};
+use crate::common::{PLAN, is_gone, ready, suite, worker};
 use crate::program::write_program;
 use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::{Clock, Ended};
@@ -97,8 +97,12 @@ struct Ran {
 fn compare_with(plan: AbPlan, base: &str, head: &str, units: usize, stop: &(dyn Fn() -> bool + Sync)) -> Ran {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
-    let sides =
-        Sides { base: side(base, &pids), head: side(head, &pids), pin: false, measure_same_code: false };
+    let sides = Sides {
+        base: ready(side(base, &pids)),
+        head: ready(side(head, &pids)),
+        pin: false,
+        measure_same_code: false,
+    };
     let mut report = ab::begin(&sides, plan, named("base"), named("head"));
     let mut decide = enough(units);
     ab::measure(&sides, &mut report, |_| true, &mut decide, stop, &mut |_| {});
@@ -183,7 +187,12 @@ fn a_workload_that_is_decided_stops_and_the_others_go_on() {
     }
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
-    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: true, measure_same_code: false };
+    let sides = Sides {
+        base: ready(side("", &pids)),
+        head: ready(side("", &pids)),
+        pin: true,
+        measure_same_code: false,
+    };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     let mut decide = Uneven(enough(5));
     ab::measure(&sides, &mut report, |_| true, &mut decide, &|| false, &mut |_| {});
@@ -225,7 +234,8 @@ fn a_side_that_cannot_be_started_is_named() {
     let pids = dir.path().join("pids");
     let mut head = side("", &pids);
     head.workers.get_mut("w").unwrap().command = vec!["/nowhere/worker".to_owned()];
-    let sides = Sides { base: side("", &pids), head, pin: false, measure_same_code: false };
+    let sides =
+        Sides { base: ready(side("", &pids)), head: ready(head), pin: false, measure_same_code: false };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     ab::measure(&sides, &mut report, |_| true, &mut enough(3), &|| false, &mut |_| {});
     for workload in report.workloads.values() {
@@ -274,7 +284,7 @@ fn the_same_machine_code_on_both_sides_passes_without_being_measured() {
         let dir = tempfile::tempdir().unwrap();
         let pids = dir.path().join("pids");
         let [base, head] = codes.map(|code| device_side(code, timer, &pids));
-        let sides = Sides { base, head, pin: false, measure_same_code };
+        let sides = Sides { base: ready(base), head: ready(head), pin: false, measure_same_code };
         let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
         let mut decide = enough(2);
         ab::measure(&sides, &mut report, |_| true, &mut decide, &|| false, &mut |_| {});
@@ -304,8 +314,8 @@ fn what_only_one_suite_has_is_told() {
         Suite::parse(&format!("schema_version = 1\nname = \"s\"\n{text}")).unwrap()
     };
     let sides = Sides {
-        base: of(&["kept", "gone"]),
-        head: of(&["kept", "new"]),
+        base: ready(of(&["kept", "gone"])),
+        head: ready(of(&["kept", "new"])),
         pin: false,
         measure_same_code: false,
     };
@@ -324,7 +334,7 @@ fn suites_of_other_shapes_are_not_the_same_work() {
         );
         Suite::parse(&text).unwrap()
     };
-    let sides = Sides { base: of(16), head: of(32), pin: false, measure_same_code: false };
+    let sides = Sides { base: ready(of(16)), head: ready(of(32)), pin: false, measure_same_code: false };
     let report = ab::begin(&sides, plan(), named("base"), named("head"));
     assert!(report.workloads["w"].reason.contains("not the same work"), "{}", report.workloads["w"].reason);
 }
@@ -333,7 +343,12 @@ fn suites_of_other_shapes_are_not_the_same_work() {
 fn units_measured_at_the_same_time_all_count_in_the_order_in_which_they_began() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
-    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: true, measure_same_code: false };
+    let sides = Sides {
+        base: ready(side("", &pids)),
+        head: ready(side("", &pids)),
+        pin: true,
+        measure_same_code: false,
+    };
     let plan = AbPlan { units_at_once: 2, ..plan() };
     let mut report = ab::begin(&sides, plan, named("base"), named("head"));
     let mut decide = enough(9);
@@ -362,7 +377,12 @@ fn units_measured_at_the_same_time_all_count_in_the_order_in_which_they_began() 
 fn an_end_from_outside_keeps_what_there_is_and_it_goes_on_from_there() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
-    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: false, measure_same_code: false };
+    let sides = Sides {
+        base: ready(side("", &pids)),
+        head: ready(side("", &pids)),
+        pin: false,
+        measure_same_code: false,
+    };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     let units = AtomicU32::new(0);
     ab::measure(&sides, &mut report, |_| true, &mut enough(9), &|| units.load(SeqCst) >= 3, &mut |_| {
@@ -382,7 +402,12 @@ fn an_end_from_outside_keeps_what_there_is_and_it_goes_on_from_there() {
 fn one_workload_takes_no_more_than_eight_shares_of_the_budget() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
-    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: false, measure_same_code: false };
+    let sides = Sides {
+        base: ready(side("", &pids)),
+        head: ready(side("", &pids)),
+        pin: false,
+        measure_same_code: false,
+    };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     let mut units_after = |spent_shares: f64, units: usize| {
         report.workloads["bad"].spent_s = spent_shares * report.plan.budget_s;
@@ -410,7 +435,8 @@ fn a_command_is_called_once_on_each_side_before_anything_is_known_about_it() {
         );
         Suite::parse(&text).unwrap()
     };
-    let sides = Sides { base: of("true"), head: of("true"), pin: false, measure_same_code: false };
+    let sides =
+        Sides { base: ready(of("true")), head: ready(of("true")), pin: false, measure_same_code: false };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     let mut decide = Enough { rounds: 1, ..enough(4) };
     ab::measure(&sides, &mut report, |_| true, &mut decide, &|| false, &mut |_| {});
@@ -436,8 +462,12 @@ fn programs_are_looked_up_where_their_side_is() {
         let text = "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"./prog\"]\n";
         Suite { dir: Some(dir.to_owned()), ..Suite::parse(text).unwrap() }
     };
-    let sides =
-        Sides { base: of(dirs[0].path()), head: of(dirs[1].path()), pin: false, measure_same_code: false };
+    let sides = Sides {
+        base: ready(of(dirs[0].path())),
+        head: ready(of(dirs[1].path())),
+        pin: false,
+        measure_same_code: false,
+    };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     ab::measure(&sides, &mut report, |_| true, &mut enough(2), &|| false, &mut |_| {});
     let failure = report.workloads["w"].failure.as_ref().unwrap();

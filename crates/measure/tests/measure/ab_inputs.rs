@@ -1,6 +1,7 @@
 //! The inputs of both sides: the same in a round, new in each, and no answer kept from earlier ones counts.
 
 use crate::ab::{enough, named, plan, side};
+use crate::common::ready;
 use holdpoint_measure::ab::{self, Sides};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::{AbReport, FailureCause, SideName};
@@ -9,8 +10,12 @@ use std::path::Path;
 
 fn compare(base: &str, head: &str, units: usize, dir: &Path) -> AbReport {
     let pids = dir.join("pids");
-    let sides =
-        Sides { base: side(base, &pids), head: side(head, &pids), pin: false, measure_same_code: false };
+    let sides = Sides {
+        base: ready(side(base, &pids)),
+        head: ready(side(head, &pids)),
+        pin: false,
+        measure_same_code: false,
+    };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     ab::measure(&sides, &mut report, |_| true, &mut enough(units), &|| false, &mut |_| {});
     report

@@ -1,7 +1,7 @@
 //! Processes that serve several units, and units on a device.
 
 use crate::ab::{Enough, enough, named, plan, side};
-use crate::common::{PLAN, suite, worker};
+use crate::common::{PLAN, ready, suite, worker};
 use holdpoint_measure::ab::{self, Sides};
 use holdpoint_model::AbPlan;
 
@@ -12,7 +12,7 @@ fn units_on_a_device_are_measured_one_after_the_other() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
     let [base, head] = [ON_DEVICE; 2].map(|script| side(script, &pids));
-    let sides = Sides { base, head, pin: true, measure_same_code: false };
+    let sides = Sides { base: ready(base), head: ready(head), pin: true, measure_same_code: false };
     let mut report = ab::begin(&sides, AbPlan { units_at_once: 2, ..plan() }, named("base"), named("head"));
     let mut units_after = Vec::new();
     ab::measure(&sides, &mut report, |_| true, &mut enough(7), &|| false, &mut |report| {
@@ -46,7 +46,7 @@ fn only_workloads_timed_by_the_device_share_processes() {
             let rest = format!("[workers.{name}]\n{command}units_per_process = 8\n{}", workloads.concat());
             suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest)
         };
-        let sides = Sides { base: side(), head: side(), pin: false, measure_same_code: false };
+        let sides = Sides { base: ready(side()), head: ready(side()), pin: false, measure_same_code: false };
         let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
         ab::measure(&sides, &mut report, |_| true, &mut enough(3), &|| false, &mut |_| {});
         let processes = |workload: &str| -> Vec<u32> {
@@ -73,7 +73,7 @@ fn a_workload_that_lacks_pairs_gets_processes_of_its_own() {
             let rest = format!("[workers.w]\n{command}units_per_process = {units_per_process}\n{workloads}");
             suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest)
         };
-        let sides = Sides { base: side(), head: side(), pin: false, measure_same_code: false };
+        let sides = Sides { base: ready(side()), head: ready(side()), pin: false, measure_same_code: false };
         let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
         ab::measure(
             &sides,

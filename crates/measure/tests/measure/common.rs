@@ -1,6 +1,6 @@
 //! A suite with one worker that may misbehave and one that does not, and what came of it.
 
-use holdpoint_measure::run_suite;
+use holdpoint_measure::{ReadySuite, run_suite};
 use holdpoint_model::report::Measured;
 use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Report, Suite};
 use rustix::process::{Pid, test_kill_process};
@@ -29,9 +29,14 @@ pub fn suite(plan: &str, rest: &str) -> Suite {
     Suite::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
+/// The suite with what its workers list.
+pub fn ready(suite: Suite) -> ReadySuite {
+    ReadySuite::list(suite).unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// Measures a suite as it is.
 pub fn measure(suite: &Suite) -> Report {
-    run_suite(suite, std::path::Path::new("/"), &mut |_| {})
+    run_suite(&ready(suite.clone()), std::path::Path::new("/"), &mut |_| {})
 }
 
 /// The command line of a shell worker whose middle is `script`, as TOML.

@@ -1,8 +1,7 @@
 //! Reading a suite, and what makes no sense in one.
 
 use super::{
-    Cache, MeasurePlan, Metrics, Suite, TIMER_HOST, TIMERS_CUDA, Variant, WORKER_BUILTIN, WORKER_COMMAND,
-    WORKER_CUDA, WorkloadSpec,
+    Cache, MeasurePlan, Metrics, Suite, SuiteFile, TIMER_HOST, TIMERS_CUDA, Task, WORKER_COMMAND, Workload,
 };
 use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX};
 use crate::toml_file::{TomlError, invalid, parse};
@@ -17,11 +16,11 @@ impl Suite {
 
     /// Reads and checks a suite, which has this name where it gives none.
     pub fn parse_named(text: &str, name: &str) -> Result<Self, TomlError> {
-        let mut suite: Self = parse(text)?;
-        if suite.name.is_empty() {
-            suite.name = name.to_owned();
+        let mut file: SuiteFile = parse(text)?;
+        if file.name.is_empty() {
+            file.name = name.to_owned();
         }
-        let suite = suite.completed()?;
+        let suite = file.resolve()?.completed()?;
         if !suite.has_listed_workloads() {
             Self::check_gated(&[&suite])?;
         }
@@ -42,14 +41,14 @@ impl Suite {
     }
 
     /// The suite with these benchmarks of its harness as workloads.
-    pub fn with_benches(mut self, benches: Vec<WorkloadSpec>) -> Result<Self, TomlError> {
+    pub fn with_benches(mut self, benches: Vec<Workload>) -> Result<Self, TomlError> {
         self.workloads.extend(benches);
         self.harness = None;
         self.completed()
     }
 
     /// The suite with these workloads of a worker that lists them.
-    pub fn with_listed(mut self, worker: &str, listed: Vec<WorkloadSpec>) -> Result<Self, TomlError> {
+    pub fn with_listed(mut self, worker: &str, listed: Vec<Workload>) -> Result<Self, TomlError> {
         self.workloads.extend(listed);
         if let Some(worker) = self.workers.get_mut(worker) {
             worker.all_workloads = false;
@@ -59,17 +58,18 @@ impl Suite {
 
     /// Makes a suite of the keys that its file would have.
     pub fn from_json(keys: Value) -> Result<Self, TomlError> {
-        let suite: Self =
+        let file: SuiteFile =
             serde_json::from_value(keys).map_err(|error| TomlError::Syntax(error.to_string()))?;
-        suite.completed()
+        file.resolve()?.completed()
     }
 
     pub(super) fn completed(mut self) -> Result<Self, TomlError> {
         let metrics = self.gate.metrics.clone().unwrap_or_else(Metrics::time);
         for workload in &mut self.workloads {
-            fill_defaults(workload, &metrics);
-            workload.declared =
-                self.ops.get(&workload.op).filter(|_| workload.worker == WORKER_CUDA).cloned();
+            workload.metrics.complete(&metrics);
+            if let Task::DeviceOp(device) | Task::Kernel(_, device) = &mut workload.task {
+                device.declared = self.ops.get(&workload.op).cloned();
+            }
         }
         self.check()?;
         Ok(self)
@@ -175,60 +175,40 @@ impl Suite {
         Ok(())
     }
 
-    fn check_workload(&self, place: &str, workload: &WorkloadSpec) -> Result<(), TomlError> {
-        let is_command = workload.worker == WORKER_COMMAND;
-        if is_command == workload.command.is_empty() {
-            return invalid(place, "`command = [program, arguments…]` and worker \"command\" go together");
-        }
+    fn check_workload(&self, place: &str, workload: &Workload) -> Result<(), TomlError> {
         if workload.op.is_empty() {
             return invalid(place, "needs an `op`, or a `command`");
         }
-        let of_commands = [
-            ("expect_stdout", workload.expect_stdout.is_some()),
-            ("setup", !workload.setup.is_empty()),
-            ("prepare", !workload.prepare.is_empty()),
-            ("server", !workload.server.is_empty()),
-            ("stdin", workload.stdin.is_some()),
-            ("env", !workload.env.is_empty()),
-        ];
-        if let Some((key, _)) = of_commands.iter().find(|(_, is_given)| *is_given && !is_command) {
-            return invalid(place, format!("`{key}` is for `command` workloads"));
-        }
+        let mut env = workload.task.call().into_iter().flat_map(|call| &call.env);
         let is_bad = |(name, value): &(&String, &String)| {
             name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
         };
-        if let Some((name, _)) = workload.env.iter().find(is_bad) {
+        if let Some((name, _)) = env.find(is_bad) {
             return invalid(place, format!("env: {name:?} cannot be an environment variable"));
         }
-        let is_built_in = [WORKER_BUILTIN, WORKER_CUDA].contains(&workload.worker.as_str());
-        if !is_command && !is_built_in && !self.workers.contains_key(&workload.worker) {
-            return invalid(
-                place,
-                format!("worker {:?} is not declared; add [workers.{}]", workload.worker, workload.worker),
-            );
-        }
-        let is_cuda = workload.worker == WORKER_CUDA;
-        if !is_cuda && (workload.timer.is_some() || workload.cache != Cache::Warm) {
-            return invalid(place, "`timer` and `cache` are for workloads of worker \"cuda\"");
-        }
-        if !TIMERS_CUDA.contains(&workload.timer()) && is_cuda {
-            let what =
-                format!("timer {:?} is not known; choose from {}", workload.timer(), TIMERS_CUDA.join(", "));
-            return invalid(place, what);
-        }
-        if workload.cache == Cache::Cold && workload.timer() == TIMER_HOST {
-            return invalid(place, "a cold cache goes with a timer on the device, not with host_monotonic");
-        }
-        if let Some(kernel) = &workload.kernel {
-            if !is_cuda || workload.variant != Variant::Fast {
-                return invalid(
-                    place,
-                    "`kernel` is for worker \"cuda\", and takes the place of its fast variant",
-                );
+        match &workload.task {
+            Task::Served(worker) if !self.workers.contains_key(worker) => {
+                let what = format!("worker {worker:?} is not declared; add [workers.{worker}]");
+                return invalid(place, what);
             }
+            Task::DeviceOp(device) | Task::Kernel(_, device) => {
+                let timer = workload.timer();
+                if !TIMERS_CUDA.contains(&timer) {
+                    let what =
+                        format!("timer {timer:?} is not known; choose from {}", TIMERS_CUDA.join(", "));
+                    return invalid(place, what);
+                }
+                if device.cache == Cache::Cold && timer == TIMER_HOST {
+                    let what = "a cold cache goes with a timer on the device, not with host_monotonic";
+                    return invalid(place, what);
+                }
+            }
+            _ => {}
+        }
+        if let Some(kernel) = workload.task.kernel() {
             kernel.check().or_else(|problem| invalid(place, problem))?;
         }
-        workload.metrics.check(&workload.worker).or_else(|problem| invalid(place, problem))?;
+        workload.metrics.check(&workload.task).or_else(|problem| invalid(place, problem))?;
         if workload.iterations == Some(0) {
             return invalid(place, "iterations must be > 0");
         }
@@ -241,21 +221,6 @@ impl Suite {
             return invalid(place, "check.atol and check.rtol must be finite and not negative");
         }
         Ok(())
-    }
-}
-
-/// Fills in values that follow from the rest of the table.
-fn fill_defaults(workload: &mut WorkloadSpec, metrics: &Metrics) {
-    workload.metrics.complete(metrics);
-    if workload.worker.is_empty() {
-        workload.worker =
-            if workload.command.is_empty() { WORKER_BUILTIN } else { WORKER_COMMAND }.to_owned();
-    }
-    if workload.op.is_empty() && !workload.command.is_empty() {
-        workload.op = WORKER_COMMAND.to_owned();
-    }
-    if workload.worker == WORKER_COMMAND {
-        workload.dtype = String::new();
     }
 }
 
@@ -322,7 +287,7 @@ mod tests {
         let suite = Suite::parse(&format!("{HEAD}[[workload]]\nname = \"ls\"\ncommand = [\"ls\", \"-l\"]\n"))
             .unwrap();
         let workload = &suite.workloads[0];
-        assert_eq!((workload.op.as_str(), workload.worker.as_str()), ("command", "command"));
+        assert_eq!((workload.op.as_str(), workload.worker()), ("command", "command"));
         assert_eq!(workload.metric_name("p50_ms"), "ls_p50_ms");
         assert_eq!(workload.timer(), TIMER_PROCESS);
     }

@@ -1,10 +1,10 @@
 //! Inference engines: a model and the input shapes at which it is measured.
 
-use super::{Suite, WorkerSpec, WorkloadSpec};
+use super::{Suite, Task, WorkerSpec, Workload};
 use crate::toml_file::{TomlError, invalid};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt;
 
 /// The op of a workload that runs a model.
@@ -156,7 +156,7 @@ impl Suite {
         let Some(engine) = self.engine.take() else { return Ok(self) };
         let cases = engine.cases().or_else(|error| invalid("engine", error.to_string()))?;
         for (label, case) in &cases {
-            self.workloads.push(workload(label, case)?);
+            self.workloads.push(workload(label, case));
         }
         self.workers.insert(WORKER_ENGINE.to_owned(), engine.worker(&cases));
         self.completed()
@@ -178,14 +178,12 @@ impl Suite {
 }
 
 /// The shapes tell cases apart; what the model makes of them is its own matter.
-fn workload(label: &str, case: &ShapeCase) -> Result<WorkloadSpec, TomlError> {
-    let mut params = serde_json::Map::new();
+fn workload(label: &str, case: &ShapeCase) -> Workload {
+    let mut workload = Workload::new(label, Task::Engine, OP_INFERENCE);
     if !case.0.is_empty() {
-        params.insert("inputs".to_owned(), Value::from(case.sorted().to_string()));
+        workload.params.insert("inputs".to_owned(), Value::from(case.sorted().to_string()));
     }
-    let keys =
-        json!({"name": label, "op": OP_INFERENCE, "worker": WORKER_ENGINE, "dtype": "", "params": params});
-    serde_json::from_value(keys).map_err(|error| TomlError::Syntax(error.to_string()))
+    workload
 }
 
 /// Shapes of a model's inputs, in the order in which they were given.

@@ -1,5 +1,6 @@
 //! Benchmark harnesses, whose benchmarks become workloads.
 
+use super::CommandTask;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,10 +71,12 @@ impl HarnessSpec {
 
 /// A benchmark that a harness has.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BenchSpec {
+pub struct BenchTask {
     pub kind: HarnessKind,
     /// As the harness calls it.
     pub id: String,
     /// The folder that it runs in, below the suite's.
     pub folder: String,
+    /// The program of the harness.
+    pub call: CommandTask,
 }

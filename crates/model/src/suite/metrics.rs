@@ -1,6 +1,6 @@
 //! The metrics of a workload that are gated: a list of names, or a table with a tolerance for each.
 
-use super::{WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
+use super::Task;
 use crate::metric::{Better, Exact, METRIC_TIME, Metric, MetricPlan, SIDE_METRICS};
 use crate::report::METRICS;
 use crate::waiver::LIMIT_MAX;
@@ -127,12 +127,12 @@ impl Metrics {
         self.0.get(name).is_some_and(|spec| spec.tolerance.is_some())
     }
 
-    /// Refuses metrics that a workload of this worker cannot have.
-    pub(super) fn check(&self, worker: &str) -> Result<(), String> {
+    /// Refuses metrics that such a workload cannot have.
+    pub(super) fn check(&self, task: &Task) -> Result<(), String> {
         if self.is_empty() {
             return Err(format!("metrics is empty; choose from {}", METRICS.join(", ")));
         }
-        self.0.iter().try_for_each(|(name, spec)| spec.check(name, worker))
+        self.0.iter().try_for_each(|(name, spec)| spec.check(name, task))
     }
 }
 
@@ -141,7 +141,9 @@ impl MetricSpec {
         self.value.is_some() || self.json.is_some()
     }
 
-    fn check(&self, name: &str, worker: &str) -> Result<(), String> {
+    fn check(&self, name: &str, task: &Task) -> Result<(), String> {
+        let (is_on_device, is_program) = (task.device().is_some(), task.call().is_some());
+        let is_ours = is_on_device || *task == Task::Op;
         let known = SIDE_METRICS.iter().find(|(known, _)| *known == name).map(|(_, metric)| *metric);
         let is_of_runs = METRICS.contains(&name);
         let refuse = |what: &str| Err(format!("metric {name:?} {what}"));
@@ -159,21 +161,19 @@ impl MetricSpec {
             Some(_) if self.tolerance.is_none() && !is_of_runs => {
                 return refuse("needs a tolerance: it is gated between two sides only");
             }
-            Some(Metric::Cpu) if [WORKER_BUILTIN, WORKER_CUDA].contains(&worker) => {
+            Some(Metric::Cpu) if is_ours => {
                 return Err("cpu_p50_ms is for commands, and for workers that report CPU time".to_owned());
             }
-            Some(Metric::Energy) if [WORKER_BUILTIN, WORKER_COMMAND].contains(&worker) => {
+            Some(Metric::Energy) if *task == Task::Op || is_program => {
                 return refuse("is for workloads of worker \"cuda\", and for workers that report it");
             }
-            Some(Metric::Exact(Exact::Instructions)) if worker != WORKER_COMMAND => {
+            Some(Metric::Exact(Exact::Instructions)) if !is_program => {
                 return refuse("is for commands");
             }
-            Some(Metric::Exact(Exact::CodeBytes | Exact::Registers | Exact::SpillBytes))
-                if worker != WORKER_CUDA =>
-            {
+            Some(Metric::Exact(Exact::CodeBytes | Exact::Registers | Exact::SpillBytes)) if !is_on_device => {
                 return refuse("is for workloads of worker \"cuda\"");
             }
-            Some(Metric::Exact(Exact::FileBytes)) if worker == WORKER_BUILTIN || worker == WORKER_CUDA => {
+            Some(Metric::Exact(Exact::FileBytes)) if is_ours => {
                 return refuse("is for commands and workers of your own");
             }
             _ => {}
@@ -191,7 +191,7 @@ impl MetricSpec {
         if !self.is_printed() {
             return if self.better.is_lower() { Ok(()) } else { refuse("has a direction of its own") };
         }
-        if worker != WORKER_COMMAND {
+        if !is_program {
             return refuse("is printed, which is for commands");
         }
         if self.tolerance.is_none() {

@@ -2,6 +2,7 @@
 
 mod check;
 mod engine;
+mod file;
 mod fuzz;
 mod gate;
 mod harness;
@@ -10,11 +11,13 @@ mod kernel;
 mod metrics;
 mod op;
 mod size;
+mod workload;
 
 pub use engine::{EngineSpec, OP_INFERENCE, Provider, ShapeCase, ShapeError, WORKER_ENGINE};
+pub use file::{SuiteFile, WorkloadSpec};
 pub use fuzz::FuzzLimits;
 pub use gate::{GateSettings, OnInconclusive, WorkloadGate, find_path_problem};
-pub use harness::{BenchSpec, HarnessFrom, HarnessKind, HarnessSpec};
+pub use harness::{BenchTask, HarnessFrom, HarnessKind, HarnessSpec};
 pub use history::HistorySettings;
 pub use kernel::{
     FloatArgument, KernelArgument, KernelCompiler, KernelFileKind, KernelSpec, LaunchSpec, MapArgument,
@@ -23,76 +26,59 @@ pub use kernel::{
 pub use metrics::{CountedBy, MetricSpec, Metrics, Tolerance};
 pub use op::{OpSpec, Shapes};
 pub use size::Size;
+pub use workload::{CommandTask, DeviceTask, Identity, Task, Workload, metric_name};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// A suite that makes sense. Some of its workloads may not be in it yet: those of a harness or a worker, which are asked once they are built.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(into = "SuiteFile")]
 pub struct Suite {
-    #[serde(default = "default_version")]
     pub schema_version: u32,
     /// Name of the suite; baselines and trends are kept by it. That of its file where absent.
-    #[serde(default)]
     pub name: String,
     /// The suite's purpose.
-    #[serde(default)]
     pub description: String,
     /// Seed of all inputs, unless a workload has its own.
-    #[serde(default = "default_seed")]
     pub seed: u64,
     /// Which CUDA device its `cuda` workloads use, counted from 0.
-    #[serde(default, skip_serializing_if = "is_first")]
     pub device: u32,
     /// How to measure, for all workloads that do not say otherwise.
-    #[serde(default)]
     pub measure: MeasurePlan,
     /// How measurements are judged, unless a flag says otherwise.
-    #[serde(default, skip_serializing_if = "GateSettings::is_default")]
     pub gate: GateSettings,
     /// Where its runs are kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<HistorySettings>,
     /// How a revision is built before it is measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<BuildSpec>,
     /// Names of variables that builds and measured programs see besides those of tools.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pass_env: Vec<String>,
     /// A benchmark harness whose benchmarks are the workloads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harness: Option<HarnessSpec>,
     /// A model whose shape cases are workloads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineSpec>,
     /// Programs that speak the worker protocol, by name; `builtin` replaces the built-in ops by a program that has them.
-    #[serde(default)]
     pub workers: BTreeMap<String, WorkerSpec>,
     /// Ops of your own, by name, for `fuzz` and `check`: their tensors, and the worker that knows the right answer.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ops: BTreeMap<String, OpSpec>,
     /// How large the cases are that `fuzz` draws, by op.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fuzz: BTreeMap<String, FuzzLimits>,
     /// The workloads, in order.
-    #[serde(default, rename = "workload")]
-    pub workloads: Vec<WorkloadSpec>,
+    pub workloads: Vec<Workload>,
     /// The one workload that is wanted of those that a harness or a worker lists.
-    #[serde(skip)]
     pub only: Option<String>,
     /// The folder that paths in the suite are relative to and that its programs run in: that of its file, or the same folder of another
     /// revision; the current folder where absent.
-    #[serde(skip)]
     pub dir: Option<PathBuf>,
 }
 
 impl Suite {
     /// Whether a CUDA device is used by ops of our own.
     pub fn uses_cuda(&self) -> bool {
-        self.workloads.iter().any(|workload| workload.worker == WORKER_CUDA)
+        self.workloads.iter().any(|workload| workload.task.device().is_some())
     }
 
     /// Whether some of its workloads are not in it yet: those of a harness, of a model, or of a worker that has to be asked.
@@ -103,22 +89,9 @@ impl Suite {
     }
 
     /// The seed of a workload's inputs.
-    pub fn seed_of(&self, workload: &WorkloadSpec) -> u64 {
+    pub fn seed_of(&self, workload: &Workload) -> u64 {
         workload.seed.unwrap_or(self.seed)
     }
-}
-
-fn is_first(device: &u32) -> bool {
-    *device == 0
-}
-
-fn default_version() -> u32 {
-    crate::SCHEMA_VERSION
-}
-
-/// The originals' default.
-fn default_seed() -> u64 {
-    123
 }
 
 /// A program that speaks the worker protocol on stdin and stdout.
@@ -226,90 +199,6 @@ impl Default for MeasurePlan {
     }
 }
 
-/// One workload of a suite: what to run. It does not run itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WorkloadSpec {
-    /// Unique within the suite; metrics are named after it.
-    pub name: String,
-    /// The op to compute; `command` if `command` is given.
-    #[serde(default)]
-    pub op: String,
-    /// Which worker runs it: `builtin` (default), `cuda`, `command`, or a name from `[workers]`.
-    #[serde(default)]
-    pub worker: String,
-    /// Program and arguments of a `command` workload.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub command: Vec<String>,
-    /// Text that a `command` workload must print on stdout; its exit status must always be 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expect_stdout: Option<String>,
-    /// Program and arguments that a `command` workload needs run once before its first call.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub setup: Vec<String>,
-    /// Program and arguments that a `command` workload needs run before each call.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub prepare: Vec<String>,
-    /// Program and arguments of a server that a `command` workload calls: started before its first call, ended after its last one, in every
-    /// unit anew. Both find its TCP port on 127.0.0.1 in the variable HOLDPOINT_PORT; it is ready once the port is open.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub server: Vec<String>,
-    /// File that a `command` workload reads from stdin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stdin: Option<String>,
-    /// Environment variables of a `command` workload, beside those that holdpoint has.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-    /// The benchmark that a call of its command runs, where a harness takes the times.
-    #[serde(skip)]
-    pub bench: Option<BenchSpec>,
-    /// Shape of the main input.
-    #[serde(default)]
-    pub shape: Vec<usize>,
-    #[serde(default = "default_dtype")]
-    pub dtype: String,
-    /// Which implementation of a built-in op is timed.
-    #[serde(default)]
-    pub variant: Variant,
-    /// The clock of a `cuda` workload: `cuda_graph` (default), `cuda_events` or `host_monotonic`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timer: Option<String>,
-    /// Whether a `cuda` workload finds its inputs in the device's cache.
-    #[serde(default, skip_serializing_if = "Cache::is_warm")]
-    pub cache: Cache,
-    /// The op's other parameters.
-    #[serde(default)]
-    pub params: Map<String, Value>,
-    /// A kernel of your own that a `cuda` workload runs in place of the op's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<KernelSpec>,
-    /// The declaration of its op, where a `cuda` workload runs one that the suite declares.
-    #[serde(skip)]
-    pub declared: Option<OpSpec>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// The metrics to gate: with a stored baseline `p50_ms` (default), `p95_ms`, `p99_ms`, `mean_ms`, `min_ms`, `cpu_p50_ms`;
-    /// between two sides those with a tolerance.
-    #[serde(default)]
-    pub metrics: Metrics,
-    /// Exactly this many samples, instead of measuring until the interval is narrow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iterations: Option<u32>,
-    /// Cap on the measuring time of this workload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_budget_ms: Option<f64>,
-    /// How the answer is checked, where the op's own tolerance does not fit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub check: Option<CheckSpec>,
-    /// Work per call, for throughput; built-in ops declare their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub work: Option<Work>,
-}
-
-fn default_dtype() -> String {
-    "f32".to_owned()
-}
-
 /// Which implementation of a built-in op is timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -333,7 +222,7 @@ pub enum Cache {
 }
 
 impl Cache {
-    fn is_warm(&self) -> bool {
+    pub(super) fn is_warm(&self) -> bool {
         *self == Self::Warm
     }
 }
@@ -359,22 +248,6 @@ pub struct Work {
     pub item: String,
 }
 
-/// The properties that two measurements must share for their times to be compared.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Identity {
-    pub op: String,
-    /// Shape of the main input.
-    #[serde(default)]
-    pub shape: Vec<usize>,
-    #[serde(default)]
-    pub dtype: String,
-    /// The clock and what it enclosed: `host_monotonic`, `process_wall`, …
-    pub timer: String,
-    /// Everything else that the op was told.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub params: Map<String, Value>,
-}
-
 /// Clock reads around calls in the same process.
 pub const TIMER_HOST: &str = "host_monotonic";
 /// Clock reads around the start and end of a process.
@@ -391,59 +264,3 @@ pub const WORKER_CUDA: &str = "cuda";
 pub const WORKER_BUILTIN: &str = "builtin";
 /// Name of the worker that runs programs.
 pub const WORKER_COMMAND: &str = "command";
-
-impl WorkloadSpec {
-    /// The identity of this workload when timed with `timer`.
-    pub fn identity(&self, timer: &str) -> Identity {
-        let mut params = self.params.clone();
-        if self.variant == Variant::Reference {
-            params.insert("variant".to_owned(), Value::from("reference"));
-        }
-        if self.cache == Cache::Cold {
-            params.insert("cache".to_owned(), Value::from("cold"));
-        }
-        match &self.bench {
-            // Where a harness is built differs between revisions.
-            Some(bench) => _ = params.insert("benchmark".to_owned(), Value::from(bench.id.clone())),
-            None if self.command.is_empty() => {}
-            None => _ = params.insert("command".to_owned(), Value::from(self.command.clone())),
-        }
-        Identity {
-            op: self.op.clone(),
-            shape: self.shape.clone(),
-            dtype: self.dtype.clone(),
-            timer: timer.to_owned(),
-            params,
-        }
-    }
-
-    /// The clock that the suite promises for this workload.
-    pub fn timer(&self) -> &str {
-        match (self.worker.as_str(), &self.timer) {
-            (_, Some(timer)) => timer,
-            (WORKER_CUDA, None) => TIMER_CUDA_GRAPH,
-            (WORKER_COMMAND, None) => self.bench.as_ref().map_or(TIMER_PROCESS, |bench| bench.kind.as_str()),
-            (_, None) => TIMER_HOST,
-        }
-    }
-
-    /// Whether our CUDA worker times it by the host's clock, launches and waiting included.
-    pub fn is_cuda_by_host_clock(&self) -> bool {
-        self.worker == WORKER_CUDA && self.timer() == TIMER_HOST
-    }
-
-    /// The name of one of this workload's metrics.
-    pub fn metric_name(&self, metric: &str) -> String {
-        metric_name(&self.name, metric)
-    }
-}
-
-/// The name of a workload's metric. A workload whose name has dots is a place in the originals' GPU report, and its metrics are
-/// paths in it; all others have flat names.
-pub fn metric_name(workload: &str, metric: &str) -> String {
-    if workload.contains('.') {
-        ["benchmarks.", workload, ".", metric].concat()
-    } else {
-        [workload, "_", metric].concat()
-    }
-}

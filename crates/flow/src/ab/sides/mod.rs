@@ -16,6 +16,7 @@ use crate::error::FlowError;
 use crate::request::{Decision, SuiteChoice};
 use crate::support::suites;
 use commands::CommandLine;
+use holdpoint_measure::ReadySuite;
 use holdpoint_measure::ab::{Sides, conditions};
 use holdpoint_measure::builds::{Builds, Inventory};
 use holdpoint_model::ab::SameBuild;
@@ -113,7 +114,7 @@ impl Planned {
         match self {
             Self::Suites { suites, sides } => {
                 let ([base, head], [of_base, of_head]) = (*suites, *sides);
-                let (base, head) = (suites::with_benches(base)?, suites::with_benches(head)?);
+                let (base, head) = (suites::list(base)?, suites::list(head)?);
                 suites::check_gated(&[&base, &head])?;
                 Ok(Prepared::new(with_settings(base, head, decide), of_base, of_head))
             }
@@ -123,7 +124,7 @@ impl Planned {
 }
 
 /// Both sides, measured as the decision and head's suite say.
-fn with_settings(base: Suite, head: Suite, decide: &Decision) -> Sides {
+fn with_settings(base: ReadySuite, head: ReadySuite, decide: &Decision) -> Sides {
     let gate = &head.gate;
     let (pin, measure_same_code) = (decide.pin(gate), decide.measure_same_code(gate));
     Sides { base, head, pin, measure_same_code }
@@ -136,10 +137,11 @@ fn labelled(label: &str) -> Side {
 /// A suite with this program in place of every worker but `command`.
 fn with_worker(mut suite: Suite, program: &str) -> Result<Suite, FlowError> {
     let named =
-        suite.workloads.iter().map(|workload| &workload.worker).filter(|name| *name != WORKER_COMMAND);
+        suite.workloads.iter().map(|workload| workload.worker()).filter(|name| *name != WORKER_COMMAND);
     // Those that list their workloads may have none in the suite yet.
-    let listing = suite.workers.iter().filter(|(_, worker)| worker.all_workloads).map(|(name, _)| name);
-    let names: BTreeSet<String> = named.chain(listing).cloned().collect();
+    let listing =
+        suite.workers.iter().filter(|(_, worker)| worker.all_workloads).map(|(name, _)| name.as_str());
+    let names: BTreeSet<String> = named.chain(listing).map(str::to_owned).collect();
     if names.is_empty() {
         return Err(FlowError::Input(format!(
             "suite {:?} has only commands, no worker to replace",

@@ -5,9 +5,10 @@ use crate::Watch;
 use crate::error::FlowError;
 use crate::request::{Decision, SuiteChoice};
 use crate::support::suites;
+use holdpoint_measure::ReadySuite;
 use holdpoint_measure::builds::{BuildError, Builds, Built};
 use holdpoint_model::suite::{HarnessFrom, Reuse};
-use holdpoint_model::{Revision, Side, Suite, WorkloadSpec};
+use holdpoint_model::{Revision, Side, Suite, Workload};
 use std::path::Path;
 
 /// The revision that is compared with.
@@ -132,8 +133,8 @@ pub(super) fn prepare(
 }
 
 /// The suite as it runs in a build, with the benchmarks that its harness and its workers list there.
-pub fn listed(builds: &Builds, built: &mut Built, suite: &Suite) -> Result<Suite, FlowError> {
-    let at_built = suites::with_benches(Suite { dir: Some(built.dir.clone()), ..suite.clone() })?;
+pub fn listed(builds: &Builds, built: &mut Built, suite: &Suite) -> Result<ReadySuite, FlowError> {
+    let at_built = suites::list(Suite { dir: Some(built.dir.clone()), ..suite.clone() })?;
     if suite.has_listed_workloads() {
         builds.take_inventory(built)?;
     }
@@ -213,11 +214,11 @@ pub fn check_of_revision(suite: &Suite) -> Result<(), FlowError> {
 }
 
 /// Whether a workload is the same at every revision. A kernel of the user's own is compiled from the revision's source.
-pub fn is_same_everywhere(suite: &Suite, workload: &WorkloadSpec) -> bool {
-    suites::is_own(suite, &workload.worker) && workload.kernel.is_none()
+pub fn is_same_everywhere(suite: &Suite, workload: &Workload) -> bool {
+    suites::is_own(suite, workload.worker()) && workload.task.kernel().is_none()
 }
 
-fn quoted(workload: &WorkloadSpec) -> String {
+fn quoted(workload: &Workload) -> String {
     format!("{:?}", workload.name)
 }
 

@@ -1,23 +1,22 @@
 //! Requests to a worker, and checks of its answers.
 
-use crate::audit::{Audit, AuditedRun, CLOSE_LOOK_NS};
+use super::Subject;
+use super::slot::Slot;
+use crate::audit::{AuditedRun, CLOSE_LOOK_NS};
 use crate::machine;
+use crate::program::WorkerError;
 use crate::schedstat::{Observation, Observer};
-use crate::schedule::SAMPLES_PER_ROUND_MAX;
-use crate::slot::Slot;
-use crate::worker::WorkerError;
+use holdpoint_model::FailureCause;
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
 use holdpoint_model::protocol::{RunRequest, RunResult};
 use holdpoint_model::report::Answer;
-use holdpoint_model::suite::WORKER_CUDA;
-use holdpoint_model::{FailureCause, WorkloadSpec};
-use holdpoint_stats::random::Random;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::time::Instant;
 
 /// A sample lasts at least this many clock steps, so that the clock's resolution blurs it by less than 0.1 %.
 pub const STEPS_PER_SAMPLE: u64 = 1_000;
+/// More samples add little to a round: they are correlated.
+pub const SAMPLES_PER_ROUND_MAX: u64 = 20;
 /// Samples may be so many times shorter than that where the other side's calls are very long: a clock step is then a tenth.
 const SHORTER_MAX: u64 = 100;
 /// Samples in a request whose only purpose is to show how long a sample takes.
@@ -38,42 +37,10 @@ static MEMORY_BYTES: LazyLock<Option<u64>> = LazyLock::new(machine::memory_bytes
 /// No valid check passes an error that is larger than this in absolute and in relative terms.
 const ERROR_MAX: f64 = 1e3;
 
-/// One workload, its worker, and the state kept from request to request.
-pub(crate) struct Requester<'a, 's> {
-    pub(crate) slot: &'a mut Slot<'s>,
-    pub(crate) spec: &'a WorkloadSpec,
-    pub(crate) seeds: &'a mut Seeds,
-    pub(crate) audit: &'a mut Audit,
-}
-
-/// Seeds of a workload's inputs, another one for each request: an answer remembered from earlier inputs is wrong.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seeds {
-    prepared: u64,
-    next: u64,
-}
-
-impl Seeds {
-    /// From that of the inputs that were prepared.
-    pub(crate) fn new(prepared: u64) -> Self {
-        Self { prepared, next: prepared.wrapping_add(1) }
-    }
-
-    pub(crate) fn draw(&mut self) -> u64 {
-        let seed = self.next;
-        self.next = self.next.wrapping_add(1);
-        seed
-    }
-
-    /// Goes on with the inputs of a round of two sides, which are the same whatever either side was asked for before.
-    pub(crate) fn begin_round(&mut self, round: u32) {
-        self.next = Random::new(self.prepared ^ ((u64::from(round) + 1) << 32)).bits();
-    }
-}
-
-/// From the system: what is measured cannot foresee it.
-pub(crate) fn random_bits() -> u64 {
-    RandomState::new().hash_one(())
+/// A workload and its worker.
+pub(super) struct Requester<'e, 's> {
+    pub slot: &'e mut Slot<'s>,
+    pub subject: &'e mut Subject<'s>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,22 +50,23 @@ pub(crate) struct Batch {
 }
 
 impl Requester<'_, '_> {
-    pub(crate) fn run(
+    pub(super) fn run(
         &mut self,
         samples_count: u64,
         calls_per_sample: u64,
     ) -> Result<RunResult, WorkerError> {
         let (result, seen) = self.request(samples_count, calls_per_sample)?;
         match seen {
-            Some(seen) => self.audit.check(&AuditedRun { result: &result, seen })?,
-            None => self.audit.check_physics(&result)?,
+            Some(seen) => self.subject.audit.check(&AuditedRun { result: &result, seen })?,
+            None => self.subject.audit.check_physics(&result)?,
         }
         Ok(result)
     }
 
     /// The worker's process, unless it is one of our own on a device: `cuda` is also what others may call theirs.
-    pub(crate) fn observed_process(&self) -> Option<u32> {
-        let is_own_device = self.spec.worker == WORKER_CUDA && (self.slot.is_own() || self.slot.has_device());
+    pub(super) fn observed_process(&self) -> Option<u32> {
+        let is_own_device =
+            self.subject.spec.task.device().is_some() && (self.slot.is_own() || self.slot.has_device());
         self.slot.caller_id().filter(|_| !is_own_device)
     }
 
@@ -107,7 +75,7 @@ impl Requester<'_, '_> {
         samples_count: u64,
         calls_per_sample: u64,
     ) -> Result<(RunResult, Option<Observation>), WorkerError> {
-        let (workload, seed) = (self.spec.name.clone(), self.seeds.draw());
+        let (workload, seed) = (self.subject.spec.name.clone(), self.subject.seeds.draw());
         let request = RunRequest { workload, seed, samples_count, calls_per_sample };
         self.slot.worker()?;
         let observed = self.observed_process();
@@ -118,7 +86,7 @@ impl Requester<'_, '_> {
         let wall_ns = start.elapsed().as_nanos();
         let seen = observer.map(|observer| observer.end(worker.reader_wait_ns()));
         let process_id = worker.caller_id();
-        match self.spec.bench {
+        match self.subject.spec.task.bench() {
             // The calls of a harness are its own, and its times scaled to those asked for: they are checked where it runs.
             Some(_) => check_turn(&result, &request)?,
             None => check_result(&result, &request, Some(wall_ns))?,
@@ -127,13 +95,13 @@ impl Requester<'_, '_> {
             let own_peak = process_id.and_then(|id| machine::peak_rss_bytes_of(&id.to_string()));
             result.peak_rss_bytes = Some(bound_peak(reported, own_peak, *MEMORY_BYTES)?);
         }
-        self.audit.is_by_host = !self.slot.is_by_device(self.spec);
+        self.subject.audit.is_by_host = !self.slot.is_by_device(self.subject.spec);
         Ok((result, seen))
     }
 
     /// Finds how many calls make a sample long enough for the clock, starting from `calls_first`.
-    pub(crate) fn choose_batch(&mut self, calls_first: u64) -> Result<Batch, WorkerError> {
-        if self.spec.bench.is_some() {
+    pub(super) fn choose_batch(&mut self, calls_first: u64) -> Result<Batch, WorkerError> {
+        if self.subject.spec.task.bench().is_some() {
             return self.choose_scale(calls_first);
         }
         let resolution_ns = self.slot.info().map_or(1, |info| info.clock_resolution_ns.max(1));
@@ -174,7 +142,7 @@ impl Requester<'_, '_> {
 
     /// Measures what a request costs besides its samples, and whether more samples take as much longer as the worker
     /// reports.
-    pub(crate) fn look_closely(&mut self, calls_per_sample: u64, sample_ns: u64) -> Result<(), WorkerError> {
+    pub(super) fn look_closely(&mut self, calls_per_sample: u64, sample_ns: u64) -> Result<(), WorkerError> {
         if self.observed_process().is_none() {
             return Ok(());
         }
@@ -183,27 +151,29 @@ impl Requester<'_, '_> {
         // Rather longer samples than more of them.
         let longer = CLOSE_LOOK_NS.div_ceil(sample_ns.saturating_mul(samples_count)).max(1);
         let calls_per_sample = calls_per_sample.saturating_mul(longer).min(CALLS_PER_SAMPLE_MAX);
-        self.audit.begin_look();
+        self.subject.audit.begin_look();
         // Each look also makes untimed calls, about a sample's worth in each of its two requests.
         let look_ns = sample_ns.saturating_mul(longer).saturating_mul(samples_count + 3);
         let looks_max = LOOKS_NS_MAX.div_ceil(look_ns).clamp(1, LOOKS_MAX.into());
         for _ in 0..looks_max {
-            let wants_other_calls = self.audit.wants_other_calls(sample_ns.saturating_mul(longer));
+            let wants_other_calls = self.subject.audit.wants_other_calls(sample_ns.saturating_mul(longer));
             let calls_per_sample = calls_per_sample.saturating_mul(if wants_other_calls { 2 } else { 1 });
             let (one, seen_one) = self.request(1, calls_per_sample)?;
             let one_seen = seen_one.map(|seen| AuditedRun { result: &one, seen });
             if let Some(one) = &one_seen {
-                self.audit.set_cost(one);
+                self.subject.audit.set_cost(one);
             }
             let (several, seen) = self.request(samples_count, calls_per_sample)?;
             match (&one_seen, seen) {
                 (Some(one), Some(seen)) => {
-                    self.audit.check_look(one, &AuditedRun { result: &several, seen })?
+                    self.subject.audit.check_look(one, &AuditedRun { result: &several, seen })?
                 }
-                _ => self.audit.check_physics(&several)?,
+                _ => self.subject.audit.check_physics(&several)?,
             }
-            self.audit.learn_untimed(&one, &several);
-            if self.audit.is_settled() && !self.audit.wants_other_calls(sample_ns.saturating_mul(longer)) {
+            self.subject.audit.learn_untimed(&one, &several);
+            if self.subject.audit.is_settled()
+                && !self.subject.audit.wants_other_calls(sample_ns.saturating_mul(longer))
+            {
                 break;
             }
         }
@@ -211,13 +181,13 @@ impl Requester<'_, '_> {
     }
 
     /// Takes one sample among turns: what a request costs there shows what a turn took besides its samples.
-    pub(crate) fn ask_for_one(&mut self, calls_per_sample: u64) -> Result<(), WorkerError> {
+    pub(super) fn ask_for_one(&mut self, calls_per_sample: u64) -> Result<(), WorkerError> {
         if self.observed_process().is_none() {
             return Ok(());
         }
         let (result, seen) = self.request(1, calls_per_sample)?;
         if let Some(seen) = seen {
-            self.audit.add_cost(&AuditedRun { result: &result, seen });
+            self.subject.audit.add_cost(&AuditedRun { result: &result, seen });
         }
         Ok(())
     }
@@ -242,18 +212,6 @@ pub(crate) fn batch_of_both(batches: [Batch; 2], sample_ns_max: u64) -> Result<B
         return Err((quick, WorkerError::new(FailureCause::BadTime, detail)));
     }
     Ok(Batch { calls_per_sample, sample_ns: (slow_ns * calls_per_sample as f64) as u64 })
-}
-
-pub(crate) fn verify(
-    slot: &mut Slot,
-    spec: &WorkloadSpec,
-    when: &str,
-) -> Result<Option<Answer>, WorkerError> {
-    let Some(answer) = slot.worker()?.verify(&spec.name)? else { return Ok(None) };
-    match why_wrong(&answer) {
-        Some(why) => Err(WorkerError::new(FailureCause::WrongAnswer, format!("wrong answer {when}: {why}"))),
-        None => Ok(Some(answer)),
-    }
 }
 
 /// Why an answer is wrong, whatever the worker concluded; `None` if it is right.
@@ -338,7 +296,6 @@ fn check_result(result: &RunResult, request: &RunRequest, wall_ns: Option<u128>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     fn result(samples: usize) -> RunResult {
         RunResult { calls_per_sample: 1, elapsed_ns: vec![1_000_000; samples], ..RunResult::default() }
@@ -387,21 +344,5 @@ mod tests {
         assert_eq!(peak(10), Ok(1000), "less than was seen");
         assert_eq!(peak(2000), Ok(2000), "of a process that works for it");
         assert_eq!(peak(9001), Err(FailureCause::Mismatch));
-    }
-
-    #[test]
-    fn rounds_have_inputs_of_their_own_however_many_requests_a_side_made() {
-        let (mut base, mut head) = (Seeds::new(7), Seeds::new(7));
-        let before: Vec<u64> = (0..40).map(|_| head.draw()).collect();
-        let mut seen: BTreeSet<u64> = before.into_iter().chain([7]).collect();
-        for round in 0..100 {
-            base.begin_round(round);
-            head.begin_round(round);
-            let seed = base.draw();
-            assert_eq!(seed, head.draw(), "round {round}");
-            assert!(seen.insert(seed), "round {round}");
-            // A further request of one side changes nothing for the next round.
-            seen.insert(head.draw());
-        }
     }
 }

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// A whole line, or the last one without its newline.
     Text(String),
     /// A line over the limit; nothing more can be read from the stream.
@@ -20,7 +20,7 @@ pub(super) enum Line {
 }
 
 /// Reads one line of at most [`LINE_BYTES_MAX`] bytes.
-pub(super) fn read_line(reader: &mut impl BufRead) -> io::Result<Line> {
+pub(crate) fn read_line(reader: &mut impl BufRead) -> io::Result<Line> {
     let mut bytes = Vec::new();
     loop {
         let buffer = match reader.fill_buf() {

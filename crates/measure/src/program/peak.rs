@@ -3,8 +3,8 @@
 //! Linux counts a process's peak from that of the process which started it. So where a program stays below holdpoint's own peak, it
 //! is called once more by a small process in between: holdpoint anew, which has done nothing yet.
 
-use crate::builds::resolve_program;
 use crate::machine;
+use crate::program::resolve_program;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
@@ -22,13 +22,13 @@ pub fn launch_with(program: PathBuf) {
 }
 
 /// The peak of a process that this one started, if it can be told from our own.
-pub(super) fn own_peak(maxrss_bytes: u64) -> Option<u64> {
+pub(crate) fn own_peak(maxrss_bytes: u64) -> Option<u64> {
     let inherited_bytes = machine::peak_rss_bytes().unwrap_or(0);
     (maxrss_bytes > inherited_bytes).then_some(maxrss_bytes)
 }
 
 /// The command line that calls another one and prints its peak memory in bytes.
-pub(super) fn command_line(command: &[String], dir: Option<&Path>) -> Option<Vec<String>> {
+pub(crate) fn command_line(command: &[String], dir: Option<&Path>) -> Option<Vec<String>> {
     let (program, arguments) = command.split_first()?;
     // The process in between runs in that folder too, where its own path would not be found.
     let program = match dir {

@@ -1,10 +1,11 @@
 //! Starts a worker when it is first needed, and again after it has died.
 
 use crate::physics::Executor;
-use crate::worker::{Builtin, Child, Commands, Copies, Place, Worker, WorkerError};
+use crate::program::{Copies, Place, WorkerError};
+use crate::worker::{Builtin, Child, Commands, Worker};
 use holdpoint_model::protocol::{WorkerInfo, WorkloadInfo};
 use holdpoint_model::suite::{TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH, WORKER_BUILTIN, WORKER_COMMAND};
-use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
+use holdpoint_model::{FailureCause, Suite, Workload};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -59,7 +60,7 @@ impl<'a> Slot<'a> {
     }
 
     /// The workload's timer, as the worker names it.
-    pub(crate) fn timer(&self, spec: &WorkloadSpec) -> Option<String> {
+    pub(crate) fn timer(&self, spec: &Workload) -> Option<String> {
         let started = self.started.as_ref()?;
         let listed = started.listed.iter().find(|info| info.name == spec.name);
         Some(listed.and_then(|info| info.timer.clone()).unwrap_or_else(|| started.info.timer.clone()))
@@ -70,7 +71,7 @@ impl<'a> Slot<'a> {
     }
 
     /// Whether a device times the workload. A timer of one is the worker's word, and means nothing without a device.
-    pub(crate) fn is_by_device(&self, spec: &WorkloadSpec) -> bool {
+    pub(crate) fn is_by_device(&self, spec: &Workload) -> bool {
         let timer = self.timer(spec).unwrap_or_default();
         [TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH].contains(&&*timer) && self.has_device()
     }
@@ -83,13 +84,13 @@ impl<'a> Slot<'a> {
     }
 
     /// What may do the workload's work.
-    pub(crate) fn executor(&self, spec: &WorkloadSpec) -> Executor {
+    pub(crate) fn executor(&self, spec: &Workload) -> Executor {
         let device = self.info().and_then(|info| info.device.as_ref());
         Executor::new(device, self.timer(spec).as_deref().unwrap_or_else(|| spec.timer()))
     }
 
     /// Whether the worker says that the workload keeps answers: what is measured is then that.
-    pub(crate) fn remembers(&self, spec: &WorkloadSpec) -> bool {
+    pub(crate) fn remembers(&self, spec: &Workload) -> bool {
         let listed = self.started.as_ref().map(|started| started.listed.as_slice()).unwrap_or_default();
         listed.iter().any(|info| info.name == spec.name && info.remembers)
     }
@@ -125,7 +126,7 @@ impl<'a> Slot<'a> {
     }
 
     /// Checks that the worker has this workload, as the suite describes it.
-    pub(crate) fn check_listed(&self, spec: &WorkloadSpec) -> Result<(), WorkerError> {
+    pub(crate) fn check_listed(&self, spec: &Workload) -> Result<(), WorkerError> {
         let listed = self.started.as_ref().map(|started| started.listed.as_slice()).unwrap_or_default();
         let mismatch = |what: String| Err(WorkerError::new(FailureCause::Mismatch, what));
         let mut found = listed.iter().filter(|info| info.name == spec.name);

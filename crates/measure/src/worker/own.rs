@@ -1,6 +1,7 @@
 //! Runs and checks a case of a built-in op on the CPU, in this process.
 
 use holdpoint_model::fuzz::{Errors, Evaluated};
+use holdpoint_model::limits::CASE_DEVICE_ELEMENTS_MAX;
 use holdpoint_model::{FindingKind, FuzzCase};
 use holdpoint_ops::{BuildError, Check, Dtype, Entry, Prepared, Request, Tensor, values};
 
@@ -13,6 +14,11 @@ pub(crate) fn request(case: &FuzzCase) -> Request {
         declared: case.declared.clone().filter(|_| case.kernel.is_some()),
         ..Request::new(&case.op, &case.shape, &case.dtype, &case.params)
     }
+}
+
+/// Whether a case has so many elements that a device may lack the memory for it.
+pub(crate) fn is_huge(case: &FuzzCase) -> bool {
+    case.shape.iter().fold(1, |all: u64, size| all.saturating_mul(*size as u64)) > CASE_DEVICE_ELEMENTS_MAX
 }
 
 /// Whether an op is determined by its tensors alone, so that a user's worker can compute it.

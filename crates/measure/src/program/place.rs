@@ -1,7 +1,7 @@
 //! Where a workload's process runs.
 
-use crate::builds::resolve_program;
 use crate::jobs::{self, Job};
+use crate::program::resolve_program;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
