@@ -7,11 +7,11 @@ mod audit;
 pub mod builds;
 pub mod clock;
 pub mod doctor;
-mod engine;
 pub mod fuzz;
 pub mod harness;
 pub mod jobs;
 pub mod machine;
+mod meter;
 mod pace;
 mod physics;
 pub mod program;
@@ -27,7 +27,7 @@ pub mod worker;
 /// The numbers that decide what is measured; METHODOLOGY.md prints them.
 pub mod constants {
     pub use crate::ab::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
-    pub use crate::engine::{SAMPLES_PER_ROUND_MAX, STEPS_PER_SAMPLE};
+    pub use crate::meter::{SAMPLES_PER_ROUND_MAX, STEPS_PER_SAMPLE};
     pub use crate::schedule::{WARM_DIFFERENCE, WARM_WINDOWS};
 }
 

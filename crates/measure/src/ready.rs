@@ -1,7 +1,7 @@
 //! Suites that can be measured.
 
-use crate::engine::Slot;
 use crate::harness;
+use crate::meter::Slot;
 use crate::program::WorkerError;
 use holdpoint_model::suite::{MeasurePlan, Task};
 use holdpoint_model::{FailureCause, Suite, Workload};

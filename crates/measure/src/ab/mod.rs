@@ -18,7 +18,7 @@ pub use conditions::conditions;
 pub use distrust::refuse_changed_builds;
 pub use trouble::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
 
-use crate::engine::ALIVE_MAX;
+use crate::meter::ALIVE_MAX;
 use crate::program::{Copies, Place};
 use crate::ready::ReadySuite;
 use crate::{clock, machine};

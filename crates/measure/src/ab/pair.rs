@@ -5,7 +5,7 @@ use super::lane::Lane;
 use super::numbers;
 use super::trouble::{DeviceTurn, Watch, device_trouble};
 use crate::audit::look_chance;
-use crate::engine::{self, Batch, Engine, Seeds, Subject, batch_of_both, random_bits};
+use crate::meter::{self, Batch, Meter, Seeds, Subject, batch_of_both, random_bits};
 use crate::pace::samples_at_limit;
 use crate::program;
 use crate::program::{Copies, Place, WorkerError};
@@ -39,14 +39,14 @@ pub(super) enum Stop {
 
 pub(super) struct Pair<'a> {
     sides: &'a Sides,
-    engine: Engine<'a>,
+    meter: Meter<'a>,
     cpu: Option<usize>,
     copies: Copies,
 }
 
 impl<'a> Pair<'a> {
     pub(super) fn new(sides: &'a Sides, cpu: Option<usize>, copies: Copies) -> Self {
-        Self { sides, engine: Engine::of_two(sides.pair(), copies.clone()), cpu, copies }
+        Self { sides, meter: Meter::of_two(sides.pair(), copies.clone()), cpu, copies }
     }
 
     /// Starts the workload's processes in random order, unless another workload has. They load at the same time: importing a
@@ -55,11 +55,11 @@ impl<'a> Pair<'a> {
         let order = side_order(random);
         let cpu = self.cpu.filter(|_| is_pinned(self.sides, &lane.specs()));
         for side in order {
-            self.engine.launch(&lane.subjects[side], cpu).map_err(on_side(side))?;
+            self.meter.launch(&lane.subjects[side], cpu).map_err(on_side(side))?;
         }
         let is_by_host = lane.plan.rounds > 0 && lane.specs().iter().all(|spec| spec.is_cuda_by_host_clock());
         for side in order {
-            let process_id = self.engine.start(&lane.subjects[side]).map_err(on_side(side))?;
+            let process_id = self.meter.start(&lane.subjects[side]).map_err(on_side(side))?;
             // One thread waits for the device, and one CPU does that by a sixth quicker than another. Both sides have loaded by now, at the same time.
             if let (true, Some(cpu), Some(process_id)) = (is_by_host, self.cpu, process_id) {
                 program::pin_first_thread(cpu, process_id);
@@ -70,7 +70,7 @@ impl<'a> Pair<'a> {
 
     /// Whether every process that was started is alive, as far as is known.
     pub(super) fn is_whole(&self) -> bool {
-        self.engine.is_whole()
+        self.meter.is_whole()
     }
 
     /// A resumed comparison has lost what was learned about the workers, and some processes are drawn to be looked at again.
@@ -78,7 +78,7 @@ impl<'a> Pair<'a> {
         let (calls, sample_ns) = (lane.calls_per_sample, (lane.spending.sample_s() * 1e9) as u64);
         for subject in lane.subjects.iter_mut().filter(|subject| subject.audit.wants_look()) {
             let side = subject.side;
-            self.engine.look_closely(subject, calls, sample_ns).map_err(on_side(side))?;
+            self.meter.look_closely(subject, calls, sample_ns).map_err(on_side(side))?;
         }
         Ok(())
     }
@@ -86,7 +86,7 @@ impl<'a> Pair<'a> {
     /// Takes note of a failed step of a workload.
     pub(super) fn note(&mut self, lane: &Lane<'a>, stop: &Stop) {
         if let Stop::Failed(side, error) = stop {
-            self.engine.note(&lane.subjects[*side as usize], &engine::Stop::Failed(error.clone()));
+            self.meter.note(&lane.subjects[*side as usize], &meter::Stop::Failed(error.clone()));
         }
     }
 
@@ -100,11 +100,11 @@ impl<'a> Pair<'a> {
         let drawn = Random::new(random_bits()).uniform();
         let is_look_due = drawn < look_chance(lane.spending.unit_s());
         for side in side_order(random) {
-            let suite = self.engine.suite(side);
+            let suite = self.meter.suite(side);
             let subject = &mut lane.subjects[side];
             subject.audit.begin_process(is_look_due);
             let seed = suite.seed_of(subject.spec) ^ draw;
-            self.engine.prepare(subject, seed).map_err(on_side(side))?;
+            self.meter.prepare(subject, seed).map_err(on_side(side))?;
             subject.seeds = Seeds::new(seed);
             let worker = suite.workers.get(subject.spec.worker());
             let is_shared = worker.is_some_and(|worker| worker.units_per_process > 1);
@@ -120,7 +120,7 @@ impl<'a> Pair<'a> {
         }
         if lane.is_same_build {
             for side in side_order(random) {
-                self.engine.run(&mut lane.subjects[side], 1, 1).map_err(on_side(side))?;
+                self.meter.run(&mut lane.subjects[side], 1, 1).map_err(on_side(side))?;
             }
             self.check_answers(lane, "after one call")?;
             return Err(Stop::SameBuild);
@@ -141,7 +141,7 @@ impl<'a> Pair<'a> {
         let (mut batches, mut turn_s) = ([Batch { calls_per_sample: 1, sample_ns: 1 }; 2], 0.0);
         for side in side_order(random) {
             let (calls, start) = (lane.calls_per_sample, Instant::now());
-            let batch = self.engine.choose_batch(&mut lane.subjects[side], calls);
+            let batch = self.meter.choose_batch(&mut lane.subjects[side], calls);
             turn_s = start.elapsed().as_secs_f64().max(turn_s);
             batches[side] = batch.map_err(on_side(side))?;
         }
@@ -170,7 +170,7 @@ impl<'a> Pair<'a> {
     /// Tells the workers which turns of benchmarks come next, and in which order.
     pub(super) fn announce(&mut self, lanes: &[Lane<'a>], order: &[usize]) {
         for side in 0..SIDES.len() {
-            self.engine.announce(side, |name| {
+            self.meter.announce(side, |name| {
                 let wanted = |at: &usize| {
                     let (lane, spec) = (&lanes[*at], lanes[*at].subjects[side].spec);
                     let is_turn = spec.worker() == name && spec.task.bench().is_some() && lane.goes_on_here();
@@ -211,10 +211,10 @@ impl<'a> Pair<'a> {
         }
         for side in turns.into_iter().filter(|_| !is_tandem) {
             let (samples, calls) = (lane.plan.samples, lane.calls_per_sample);
-            let process_id = self.engine.caller_id(&lane.subjects[side]);
+            let process_id = self.meter.caller_id(&lane.subjects[side]);
             process_id.into_iter().for_each(numbers::reset_peak);
             let turn =
-                self.engine.run(&mut lane.subjects[side], samples.into(), calls).map_err(on_side(side))?;
+                self.meter.run(&mut lane.subjects[side], samples.into(), calls).map_err(on_side(side))?;
             (rest, longest) = (rest.max(turn.rest), longest.max(turn.took));
             results[side] = turn.result;
             numbers[side] = numbers::take(&mut results[side], process_id);
@@ -234,14 +234,14 @@ impl<'a> Pair<'a> {
         {
             return Err(side_failed(side, WorkerError::new(FailureCause::BadTime, why)));
         }
-        self.engine.rest = rest;
+        self.meter.rest = rest;
         if !rest.is_zero() {
             lane.limit_samples(samples_at_limit(lane.plan.samples, longest));
         }
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
         limit_to_shorter(&mut results, lane);
         // Workers of other workloads wait beside this one's, with memory on the device.
-        let own = self.engine.process_ids();
+        let own = self.meter.process_ids();
         let turn =
             |side: usize| DeviceTurn { state: results[side].device.as_ref(), sm_mhz: &numbers[side].sm_mhz };
         trouble.extend(device_trouble([turn(0), turn(1)], &own));
@@ -297,7 +297,7 @@ impl<'a> Pair<'a> {
     }
 
     fn processes(&self, lane: &Lane<'a>) -> Vec<u32> {
-        lane.subjects.iter().filter_map(|subject| self.engine.caller_id(subject)).collect()
+        lane.subjects.iter().filter_map(|subject| self.meter.caller_id(subject)).collect()
     }
 
     /// Asks each side for one sample, to see what a request costs beside one: what turns hide shows against it.
@@ -308,7 +308,7 @@ impl<'a> Pair<'a> {
         }
         for side in side_order(random) {
             let calls = lane.calls_per_sample;
-            self.engine.ask_for_one(&mut lane.subjects[side], calls).map_err(on_side(side))?;
+            self.meter.ask_for_one(&mut lane.subjects[side], calls).map_err(on_side(side))?;
         }
         Ok(())
     }
@@ -321,7 +321,7 @@ impl<'a> Pair<'a> {
         self.check_answers(lane, "after timing")?;
         for subject in &mut lane.subjects {
             let side = subject.side;
-            self.engine.verify_fresh(subject).map_err(on_side(side))?;
+            self.meter.verify_fresh(subject).map_err(on_side(side))?;
         }
         lane.is_verified = true;
         Ok(())
@@ -331,7 +331,7 @@ impl<'a> Pair<'a> {
     fn check_answers(&mut self, lane: &Lane<'a>, when: &str) -> Result<(), Stop> {
         let mut is_checked = [false, false];
         for (subject, is_checked) in lane.subjects.iter().zip(&mut is_checked) {
-            *is_checked = self.engine.verify(subject, when).map_err(on_side(subject.side))?.is_some();
+            *is_checked = self.meter.verify(subject, when).map_err(on_side(subject.side))?.is_some();
         }
         if is_checked != [true, false] {
             return Ok(());
@@ -383,15 +383,15 @@ fn side_failed(side: usize, error: WorkerError) -> Stop {
 }
 
 /// What a side's stop means for both.
-fn on_side(side: usize) -> impl Fn(engine::Stop) -> Stop {
+fn on_side(side: usize) -> impl Fn(meter::Stop) -> Stop {
     let name = SIDES[side].as_str();
     move |stop| match stop {
-        engine::Stop::Failed(error) => Stop::Failed(SIDES[side], error),
-        engine::Stop::Skipped(reason) => Stop::Skipped(format!("{name}: {reason}")),
+        meter::Stop::Failed(error) => Stop::Failed(SIDES[side], error),
+        meter::Stop::Skipped(reason) => Stop::Skipped(format!("{name}: {reason}")),
         // A worker without the workload makes it missing on that side.
-        engine::Stop::NotListed(error) => {
+        meter::Stop::NotListed(error) => {
             Stop::Skipped(format!("not the same workloads on both sides: {name}'s {}", error.detail))
         }
-        engine::Stop::Gone => Stop::ThisUnit,
+        meter::Stop::Gone => Stop::ThisUnit,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::arena::{Arena, Folders};
 use super::exchange::Exchange;
-use crate::engine::Slot;
+use crate::meter::Slot;
 use crate::program::WorkerError;
 use holdpoint_model::fuzz::Finding;
 use holdpoint_model::{FuzzCase, Suite};

@@ -2,7 +2,7 @@
 
 use super::arena::{GAP_BYTES, POISON, Tensors};
 use super::call::{Layout, byte_range, find_unwritten};
-use crate::engine::Slot;
+use crate::meter::Slot;
 use crate::program::WorkerError;
 use crate::worker::{Computed, Worker};
 use holdpoint_model::fuzz::{CallPlaces, Evaluation, TensorPlace};

@@ -19,7 +19,7 @@ pub use arena::Folders;
 pub use kernels::{Kernel, Target, kernels};
 pub use size::TooLarge;
 
-use crate::engine::Slot;
+use crate::meter::Slot;
 use crate::program::WorkerError;
 use crate::worker::own;
 use arena::Arena;

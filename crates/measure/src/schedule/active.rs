@@ -1,6 +1,6 @@
 //! A workload while it is being measured.
 
-use crate::engine::{Seeds, Stop, Subject};
+use crate::meter::{Seeds, Stop, Subject};
 use crate::program::WorkerError;
 use crate::summary::{Facts, summarise};
 use holdpoint_model::limits::SAMPLES_PER_RUN_MAX;

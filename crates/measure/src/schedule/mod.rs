@@ -6,9 +6,9 @@
 mod active;
 
 use crate::audit::Lack;
-use crate::engine::{ALIVE_MAX, Batch, Engine, SAMPLES_PER_ROUND_MAX, Stop, Subject, random_bits};
 use crate::harness::has_one_sample;
 use crate::machine::StateReader;
+use crate::meter::{ALIVE_MAX, Batch, Meter, SAMPLES_PER_ROUND_MAX, Stop, Subject, random_bits};
 use crate::ready::ReadySuite;
 use active::Active;
 use holdpoint_cuda::trace;
@@ -52,7 +52,7 @@ pub(crate) fn measure(
 ) -> (Vec<(String, Measurement)>, BTreeMap<String, WorkerInfo>) {
     let mut scheduler = Scheduler {
         suite,
-        engine: Engine::of_one(suite),
+        meter: Meter::of_one(suite),
         state: StateReader::default(),
         random: Random::new(suite.seed),
         hidden: Random::new(random_bits()),
@@ -60,12 +60,12 @@ pub(crate) fn measure(
     };
     let measured =
         suite.workloads.chunks(ALIVE_MAX).flat_map(|group| scheduler.measure_group(group)).collect();
-    (measured, scheduler.engine.infos(0))
+    (measured, scheduler.meter.infos(0))
 }
 
 struct Scheduler<'a, 'e> {
     suite: &'a Suite,
-    engine: Engine<'a>,
+    meter: Meter<'a>,
     state: StateReader,
     random: Random,
     /// What a worker must not foresee: inputs of its requests, and when it is looked at.
@@ -123,7 +123,7 @@ impl<'a> Scheduler<'a, '_> {
     ) {
         let was_done = actives[index].end.is_some();
         while let Err(reason) = step(self, &mut actives[index]) {
-            self.engine.note(&actives[index].subject, &reason);
+            self.meter.note(&actives[index].subject, &reason);
             let is_other = |active: &Active<'_>| {
                 reason.blames(active.subject.spec) && !matches!(active.end, Some(Err(_)))
             };
@@ -151,11 +151,11 @@ impl<'a> Scheduler<'a, '_> {
 
     /// Prepares the workload in the worker's current process.
     fn prepare(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
-        self.engine.start(&active.subject)?;
-        let process = self.engine.process(&active.subject);
+        self.meter.start(&active.subject)?;
+        let process = self.meter.process(&active.subject);
         if process != active.process {
             let seed = self.suite.seed_of(active.subject.spec);
-            self.engine.prepare(&mut active.subject, seed)?;
+            self.meter.prepare(&mut active.subject, seed)?;
             active.process = process;
             active.is_checked_first = false;
         }
@@ -165,7 +165,7 @@ impl<'a> Scheduler<'a, '_> {
     /// Checks its answer, once for each process that it is prepared in.
     fn check_first(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
         if !active.is_checked_first {
-            active.answer = self.engine.verify(&active.subject, "before timing")?;
+            active.answer = self.meter.verify(&active.subject, "before timing")?;
             active.is_checked_first = true;
         }
         Ok(())
@@ -179,7 +179,7 @@ impl<'a> Scheduler<'a, '_> {
             self.check_first(active)?;
             self.run(active, active.samples_per_round)?;
         }
-        active.answer = self.engine.verify(&active.subject, "after timing")?;
+        active.answer = self.meter.verify(&active.subject, "after timing")?;
         active.is_unchecked = false;
         Ok(())
     }
@@ -188,7 +188,7 @@ impl<'a> Scheduler<'a, '_> {
     fn choose_batch(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
         let calls_first = active.calls_per_sample;
         let Batch { calls_per_sample, sample_ns } =
-            self.engine.choose_batch(&mut active.subject, calls_first)?;
+            self.meter.choose_batch(&mut active.subject, calls_first)?;
         active.calls_per_sample = calls_per_sample;
         let plan = &self.suite.measure;
         let samples = (plan.round_ms * 1e6 / sample_ns as f64) as u64;
@@ -238,7 +238,7 @@ impl<'a> Scheduler<'a, '_> {
             peak_device_bytes: result.peak_device_bytes,
             state: MachineState { device: result.device, ..self.state.read() },
         };
-        let own = self.engine.process_ids();
+        let own = self.meter.process_ids();
         active.push(round, took, &own, &self.suite.measure);
         let (workload, rounds_count, p50_ms) =
             (&*active.subject.spec.name, active.rounds_count(), active.p50_ms());
@@ -254,14 +254,14 @@ impl<'a> Scheduler<'a, '_> {
             // Before another workload can end the process that holds what the timed calls left behind.
             Some(_) => {
                 self.settle(active)?;
-                active.answer = self.engine.verify(&active.subject, "after timing")?;
+                active.answer = self.meter.verify(&active.subject, "after timing")?;
                 Ok(())
             }
         }
     }
 
     fn ask_for_one(&mut self, active: &mut Active<'a>) -> Result<(), Stop> {
-        self.engine.ask_for_one(&mut active.subject, active.calls_per_sample)
+        self.meter.ask_for_one(&mut active.subject, active.calls_per_sample)
     }
 
     /// Turns that may be a lie, and are too few to tell, are followed by others.
@@ -277,15 +277,15 @@ impl<'a> Scheduler<'a, '_> {
     }
 
     fn run(&mut self, active: &mut Active<'a>, samples_count: u64) -> Result<RunResult, Stop> {
-        let turn = self.engine.run(&mut active.subject, samples_count, active.calls_per_sample)?;
-        self.engine.rest = turn.rest;
+        let turn = self.meter.run(&mut active.subject, samples_count, active.calls_per_sample)?;
+        self.meter.rest = turn.rest;
         Ok(turn.result)
     }
 
     fn finish(&mut self, active: Active<'a>) -> (String, Measurement) {
         let name = active.subject.spec.name.clone();
-        if active.process.is_some() && self.engine.process(&active.subject) == active.process {
-            self.engine.release(&active.subject);
+        if active.process.is_some() && self.meter.process(&active.subject) == active.process {
+            self.meter.release(&active.subject);
         }
         (name, active.finish())
     }

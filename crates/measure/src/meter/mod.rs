@@ -60,7 +60,7 @@ impl Stop {
 /// A workload on one side, and what is known of it from request to request.
 #[derive(Clone)]
 pub(crate) struct Subject<'a> {
-    /// Of the engine's sides, this one.
+    /// Which of the meter's sides.
     pub side: usize,
     pub spec: &'a Workload,
     /// Of the inputs that are prepared.
@@ -100,7 +100,7 @@ pub(crate) struct Turn {
 }
 
 /// The workers of one side or of two.
-pub(crate) struct Engine<'a> {
+pub(crate) struct Meter<'a> {
     suites: Vec<&'a Suite>,
     /// By side, and by their names.
     slots: Vec<BTreeMap<&'a str, Slot<'a>>>,
@@ -111,7 +111,7 @@ pub(crate) struct Engine<'a> {
     pub rest: Duration,
 }
 
-impl<'a> Engine<'a> {
+impl<'a> Meter<'a> {
     /// Workers that are started when they are needed, and again after they have died.
     pub(crate) fn of_one(suite: &'a Suite) -> Self {
         Self::new(vec![suite], Copies::default(), true)
