@@ -12,7 +12,7 @@ mod op;
 mod size;
 
 pub use engine::{EngineSpec, OP_INFERENCE, Provider, ShapeCase, ShapeError, WORKER_ENGINE};
-pub use fuzz::FuzzLimits;
+pub use fuzz::{FuzzLimits, OnInaccurate};
 pub use gate::{GateSettings, OnInconclusive, WorkloadGate, find_path_problem};
 pub use harness::{BenchSpec, HarnessFrom, HarnessKind, HarnessSpec};
 pub use history::HistorySettings;
