@@ -9,6 +9,7 @@
 
 mod commands;
 mod constants;
+mod cycles;
 mod dist;
 mod generate;
 mod kernels;

@@ -1,6 +1,6 @@
 //! Rules of style that a program can check.
 
-use crate::commands;
+use crate::{commands, cycles};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ const SKIPPED: [&str; 5] = ["target", ".git", "artifacts", "corpus", ".holdpoint
 
 /// Names every broken rule.
 pub fn check(root: &Path) -> Vec<String> {
-    let mut problems = Vec::new();
+    let mut problems = cycles::problems(root);
     for path in files(root) {
         let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
         let Ok(text) = fs::read_to_string(&path) else { continue };
@@ -98,7 +98,7 @@ fn anchors(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found = Vec::new();
     for entry in entries {

@@ -5,10 +5,10 @@ use crate::done::Done;
 use crate::error::FlowError;
 use crate::request::{PolicyChoice, Question};
 use crate::support::waivers::InForce;
-use holdpoint_gate::ab::{judge_sides, recorded_policy};
 use holdpoint_gate::{
     HasExitCode, Judgement, Policy, compare_reports_disjoint_ci, judge_run, set_tolerances,
 };
+use holdpoint_gate::{judge_sides, recorded_policy};
 use holdpoint_measure::clock;
 use holdpoint_model::suite::GateSettings;
 use holdpoint_model::{AbReport, Current, FileError, Kind, Report, Trend};

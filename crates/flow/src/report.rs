@@ -11,7 +11,7 @@ use crate::support::imports;
 use crate::support::links;
 use crate::trend::{self, ShownHistory};
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge, rejudge_beside};
-use holdpoint_gate::ab::judge_recorded;
+use holdpoint_gate::judge_recorded;
 use holdpoint_gate::{Evidence, Judgement};
 use holdpoint_interop::apex::ApexGpuReport;
 use holdpoint_model::document::AnyDocument;

@@ -13,7 +13,7 @@ use holdpoint_model::trend::UNJUDGED;
 use holdpoint_model::{
     Changes, ExitCode, Point, SCHEMA_VERSION, SeriesFilter, Timestamp, Track, Trend, TrendMetric,
 };
-use holdpoint_render::{html, svg};
+use holdpoint_render::html;
 use holdpoint_store::Appended;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
@@ -234,7 +234,10 @@ pub fn draw(
     let links = links::find(repository, newest.map(|revision| revision.commit.as_str()))?;
     if let Some(path) = picture {
         let nothing = || FlowError::Input("there is nothing to draw: no run has a value".to_owned());
-        holdpoint_store::write_text(path, &svg::trend(points, changes, &links).ok_or_else(nothing)?)?;
+        holdpoint_store::write_text(
+            path,
+            &html::trend_picture(points, changes, &links).ok_or_else(nothing)?,
+        )?;
         watch.note(&format!("picture: {}", path.display()));
     }
     if let Some(path) = page {

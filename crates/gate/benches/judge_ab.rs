@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)]
 
 use holdpoint_gate::Policy;
-use holdpoint_gate::ab::{self, judge_sides};
+use holdpoint_gate::{ab, judge_sides};
 use holdpoint_model::ab::{Clock, Ended};
 use holdpoint_model::{
     AbPlan, AbReport, AbWorkload, Identity, PairRound, SCHEMA_VERSION, Side, Toolchain, Unit,

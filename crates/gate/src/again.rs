@@ -1,7 +1,7 @@
 //! Judging again what was judged before: the same samples give the same verdict, so a reader can check it.
 
-use crate::ab::{SidesError, judge_sides};
 use crate::history::judge_history;
+use crate::sides::{SidesError, judge_sides};
 use crate::{Judgement, Policy, confirm, judge_run};
 use holdpoint_model::{AbReport, Basis, Current, Stated};
 

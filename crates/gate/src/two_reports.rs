@@ -1,8 +1,9 @@
 //! The policy `disjoint-ci` for two reports that hold their samples.
 
 use crate::Judgement;
+use crate::checks::{self, row_check};
 use crate::compare::{Row, compare};
-use crate::judge::{self, judge_by, row_check};
+use crate::judge::judge_by;
 use crate::policy::{Policy, disjoint_ci};
 use crate::too_fast;
 use holdpoint_model::{
@@ -15,7 +16,7 @@ pub fn compare_reports_disjoint_ci(baseline: &Report, current: &Report, allow: A
     let facts = compare(&medians(current), &Baseline::from(medians(baseline)), allow);
     judge_by(&facts, Policy::DisjointCi.name(), |row| {
         // What is allowed depends on the intervals, so no one time is the limit.
-        judge::check(row, None, |current_ms| check(row, baseline, current, current_ms))
+        checks::check(row, None, |current_ms| check(row, baseline, current, current_ms))
     })
 }
 

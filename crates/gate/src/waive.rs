@@ -5,7 +5,7 @@
 //! interval is narrow. Which day it is, the caller says.
 
 use crate::Judgement;
-use crate::judge::{overall_status, overall_verdict, status_of};
+use crate::checks::{overall_status, overall_verdict, status_of};
 use crate::waivers::{is_about, used};
 use holdpoint_model::{CheckStatus, Date, UsedWaiver, Verdict, Waiver, WaiverState, Waivers};
 

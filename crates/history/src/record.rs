@@ -2,8 +2,8 @@
 
 use holdpoint_model::document::{FileError, value_error};
 use holdpoint_model::history::{RATIO_SUFFIX, versions};
+use holdpoint_model::metric::METRICS;
 use holdpoint_model::metric::{Better, METRIC_TIME};
-use holdpoint_model::report::METRICS;
 use holdpoint_model::{
     AbReport, AbWorkload, Check, Kind, Machine, Measured, Outcome, Report, Revision, RunHash, SeriesKey,
     Stated, Taken, Timestamp, Trend, Verdict, Versions,

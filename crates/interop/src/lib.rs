@@ -38,6 +38,7 @@ mod source;
 mod table;
 #[cfg(test)]
 mod tests;
+mod top_level;
 mod torch_benchmark;
 mod tracks;
 mod triton_testing;

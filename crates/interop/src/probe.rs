@@ -1,7 +1,7 @@
 //! A first look at files whose format is not known yet. Each file's top level is read once, however many formats are tried.
 
 use crate::Source;
-use crate::source::is_own;
+use crate::top_level::{head, is_own};
 use holdpoint_model::document::Head;
 use holdpoint_model::{FileError, Kind};
 use std::collections::BTreeMap;
@@ -63,18 +63,4 @@ impl<'a> Probe<'a> {
             }
         }
     }
-}
-
-/// The top level of a JSON file of another tool.
-pub(crate) fn foreign_head(text: &str) -> Option<Head<'_>> {
-    head(text).filter(|head| !is_own(head))
-}
-
-/// The top level of a JSON file; of a file with a JSON object on each line, that of the first.
-fn head(text: &str) -> Option<Head<'_>> {
-    let first_line = || Head::parse(text.trim_start().lines().next().unwrap_or_default());
-    if !text.trim_start().starts_with(['{', '[']) {
-        return None;
-    }
-    Head::parse(text).or_else(|_| first_line()).ok()
 }

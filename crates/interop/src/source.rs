@@ -1,10 +1,10 @@
 //! The input of a reader: the text of one file, or of a folder's files by their paths below it.
 
 use crate::Imported;
-use crate::probe::foreign_head;
+use crate::top_level::foreign_head;
+use holdpoint_model::FileError;
 use holdpoint_model::document::Head;
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{FileError, Kind};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,11 +48,6 @@ pub(crate) fn at_path(path: &str, error: FileError) -> FileError {
         }
         other => other,
     }
-}
-
-/// Whether a file is a document of ours. A check is not recognisable, as its keys are cudadent42's.
-pub(crate) fn is_own(head: &Head<'_>) -> bool {
-    head.kind().is_some_and(|kind| kind != Kind::Check)
 }
 
 impl From<&str> for Source {

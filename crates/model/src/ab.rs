@@ -2,7 +2,7 @@
 
 use crate::machine::{Machine, Revision, Toolchain};
 use crate::metric::MetricPlan;
-pub use crate::pair_round::{CALM_LEFT, LEFT_MIN, PairRound, SideNumbers, Trouble};
+pub use crate::pair_round::{CALM_LEFT, LEFT_MIN, PairRound, SideName, SideNumbers, Trouble};
 use crate::report::{Failure, KernelInfo};
 use crate::suite::{Identity, metric_name};
 pub use crate::unit_plan::Clock;
@@ -109,25 +109,6 @@ pub struct Side {
     pub flags: Vec<[String; 2]>,
     #[serde(default)]
     pub revision: Option<Revision>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SideName {
-    /// The side that head is compared with.
-    #[default]
-    Base,
-    /// The side under test.
-    Head,
-}
-
-impl SideName {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Base => "base",
-            Self::Head => "head",
-        }
-    }
 }
 
 /// One workload, both sides.

@@ -3,7 +3,6 @@
 use crate::ab::{AbEvidence, AbPlan, AbReport, DisjointCiKeys, Ended, Side};
 use crate::baseline::Baseline;
 use crate::calibration::Calibrated;
-use crate::changes::HistoryLevel;
 use crate::machine::{Machine, Revision};
 use crate::metric::Better;
 use crate::report::Report;
@@ -374,4 +373,30 @@ pub struct ThresholdKeys {
     pub threshold: f64,
     /// `REGRESSION DETECTED`, `SIGNIFICANT IMPROVEMENT`, `SLIGHT IMPROVEMENT` or `PERFORMANCE SIMILAR`.
     pub label: String,
+}
+
+/// The level that the history of a metric expects of the next run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HistoryLevel {
+    #[serde(default, skip_serializing_if = "Better::is_lower")]
+    pub better: Better,
+    /// Median of the newest points of the present level.
+    pub level: f64,
+    /// The worst value that is still the level's noise.
+    pub fence: f64,
+    /// The best one.
+    pub floor: f64,
+    /// Points behind the level.
+    pub points_count: usize,
+    /// The level when it was accepted; absent while it has not lasted long enough to drift.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_level: Option<f64>,
+    /// The worst that the newest points together may be against that level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift_fence: Option<f64>,
+    /// The newest values before the run, oldest first.
+    pub newest: Vec<f64>,
+    /// How much worse the metric may be, where somebody asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
 }

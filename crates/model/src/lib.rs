@@ -20,6 +20,7 @@ pub mod fuzz;
 pub mod history;
 pub mod json;
 pub mod judgement;
+mod kind;
 pub mod limits;
 pub mod machine;
 mod measurement;
@@ -42,6 +43,7 @@ pub mod toml_file;
 pub mod trend;
 pub mod tune;
 pub mod unit_plan;
+mod values;
 pub mod waiver;
 
 pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, SideNumbers, Trouble, Unit};
@@ -51,22 +53,23 @@ pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
 pub use cache::{CacheListing, CachedBuild};
 pub use calibration::{Calibrated, Calibration};
 pub use changes::{
-    Cause, ChangeEvent, Changes, Effect, EventMember, HistoryLevel, LevelChange, RunPlace, SeriesChanges,
-    Track, TrackPoint, Tracks, VersionChange,
+    Cause, ChangeEvent, Changes, Effect, EventMember, LevelChange, RunPlace, SeriesChanges, Track,
+    TrackPoint, Tracks, VersionChange,
 };
 pub use check::{CheckDocument, KernelCheck};
 pub use current::{Current, MetricValue, Unmeasured};
 pub use date::Date;
-pub use document::{Document, FileError, Kind};
+pub use document::{Document, FileError};
 pub use exit::ExitCode;
-pub use fuzz::{Evaluated, FindingKind, FuzzCase, FuzzFile, FuzzReport, Values};
+pub use fuzz::{Evaluated, FindingKind, FuzzCase, FuzzFile, FuzzReport};
 pub use history::{
     Acceptance, Point, RunHash, Series, SeriesFilter, SeriesKey, SeriesSummary, Taken, Versions,
 };
 pub use judgement::{
-    Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, MetricKeys, PairedKeys, Source, Stated,
-    ThresholdKeys, Verdict,
+    Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, HistoryLevel, MetricKeys, PairedKeys,
+    Source, Stated, ThresholdKeys, Verdict,
 };
+pub use kind::Kind;
 pub use machine::{Advice, Machine, MachineState, Revision, Toolchain};
 pub use profile::{
     KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport,
@@ -81,6 +84,7 @@ pub use timestamp::Timestamp;
 pub use trend::{Trend, TrendMetric};
 pub use tune::{TuneOutcome, TunedKernel, Tuning};
 pub use unit_plan::{UnitCost, UnitPlan};
+pub use values::Values;
 pub use waiver::{UsedWaiver, Waiver, WaiverState, Waivers};
 
 /// The version of every file format that holdpoint writes. It is the originals' own version number: what

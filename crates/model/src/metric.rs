@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The metrics that a suite may ask to be gated.
+pub const METRICS: &[&str] = &["p50_ms", "p95_ms", "p99_ms", "mean_ms", "min_ms", "cpu_p50_ms"];
+
 /// Kinds of metrics. Everything but [`Metric::Exact`] is measured in every unit and decided by evidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Metric {

@@ -1,11 +1,29 @@
 //! A round of two sides: the samples of both, taken close together, and which of their times may stand for it.
 
-use crate::ab::SideName;
 use crate::machine::MachineState;
 use crate::unit_plan::Clock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SideName {
+    /// The side that head is compared with.
+    #[default]
+    Base,
+    /// The side under test.
+    Head,
+}
+
+impl SideName {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Head => "head",
+        }
+    }
+}
 
 /// Samples of both sides taken close together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -255,9 +255,6 @@ impl Measured {
     }
 }
 
-/// The metrics that a suite may ask to be gated.
-pub const METRICS: &[&str] = &["p50_ms", "p95_ms", "p99_ms", "mean_ms", "min_ms", "cpu_p50_ms"];
-
 /// The kernel behind a workload: what really ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelInfo {

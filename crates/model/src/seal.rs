@@ -1,6 +1,6 @@
 //! Seals: what was measured, of which code and where, fixed by hashes at the moment it was written, and signed where there is a key.
 
-use crate::Kind;
+use crate::kind::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 
 use crate::date::Date;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX, clean_text, is_said};
+use crate::metric::METRICS;
 use crate::pattern::matches;
-use crate::report::METRICS;
 use crate::toml_file::{TomlError, invalid, parse};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -4,7 +4,7 @@
 //! of its own: attention rounds its weights, most ops sum in 32 bits. Errors several times as large, or all in one direction, have
 //! another cause: a step that truncates, a constant that is slightly off, terms that are left out.
 
-use crate::values::Precision;
+use crate::precision::Precision;
 use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::Accuracy;
 

@@ -1,13 +1,14 @@
 //! A case: all tensors of one call and the right answer to its inputs. Must not compute the answer that is checked.
 
 use crate::accuracy::Roundings;
-use crate::compare::{Check, Comparison, Leeway, Tolerance};
+use crate::compare::{Check, Comparison, Leeway};
 use crate::error::BuildError;
 use crate::op::{Description, Distribution, Input, Op, Output, Request};
+use crate::precision::Precision;
+use crate::precision::Tolerance;
 use crate::registry::{PlannedOp, plan};
 use crate::rng::RandomState;
 use crate::tensor::{Data, Element, Tensor};
-use crate::values::Precision;
 use holdpoint_cuda::Dtype;
 use holdpoint_model::suite::Variant;
 use std::ops::Range;

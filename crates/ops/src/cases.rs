@@ -1,7 +1,7 @@
 //! Draws shapes and parameters of cases for fuzzing: tiny and ragged sizes, primes, sizes beside powers of two, and a few that are
 //! large along one axis. Each op's definition says which cases it has.
 
-use crate::op::Backend;
+use crate::request::Backend;
 use holdpoint_model::Values;
 use holdpoint_stats::random::Random;
 

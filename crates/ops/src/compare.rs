@@ -2,34 +2,9 @@
 //! stores it for want of an infinity.
 
 use crate::accuracy::Roundings;
-use crate::overflow::Overflow;
+use crate::precision::{Overflow, Tolerance};
 use holdpoint_model::fuzz::Accuracy;
 use holdpoint_model::report::CheckedBy;
-
-/// Largest difference that still counts as equal: `atol + rtol * |reference|`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tolerance {
-    pub atol: f64,
-    pub rtol: f64,
-}
-
-impl Tolerance {
-    /// Bit-for-bit values (`0.0 == -0.0`).
-    pub const EXACT: Self = Self { atol: 0.0, rtol: 0.0 };
-
-    pub const fn new(atol: f64, rtol: f64) -> Self {
-        Self { atol, rtol }
-    }
-
-    /// Whether `got` counts as `want`. NaN on either side never does; infinities match only themselves.
-    pub fn accepts(self, got: f64, want: f64) -> bool {
-        if got.is_infinite() || want.is_infinite() {
-            return got == want;
-        }
-        // Written as "accept if <=", never "reject if >": every comparison with NaN is false.
-        (got - want).abs() <= self.atol + self.rtol * want.abs()
-    }
-}
 
 /// Leeway that the inputs make necessary.
 #[derive(Clone, Copy, Debug, PartialEq)]

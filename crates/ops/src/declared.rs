@@ -1,11 +1,11 @@
 //! An op that a suite declares, on a device: its tensors are known, its kernels are the user's, its oracle is a worker elsewhere.
 
-use crate::cuda::{Build, KernelChoice, Launches, PrepareError};
+use crate::device::{Build, KernelChoice, Launches, PrepareError};
 use crate::error::BuildError;
 use crate::op::{Cpu, Description, Input, Op, Output, version};
+use crate::precision::Precision;
 use crate::request::Request;
 use crate::tensor::Tensor;
-use crate::values::Precision;
 use holdpoint_cuda::Dtype;
 use holdpoint_cuda::compile::Source;
 use holdpoint_model::suite::{OpSpec, Shapes, Variant, Work};

@@ -14,6 +14,8 @@ mod copy;
 mod cpu;
 pub mod cuda;
 mod declared;
+mod description;
+mod device;
 pub mod diagnostics;
 mod error;
 mod fault;
@@ -26,7 +28,7 @@ mod launch;
 mod mma;
 pub mod op;
 pub mod order;
-mod overflow;
+mod precision;
 mod prelude;
 pub mod product;
 mod registry;
@@ -45,17 +47,16 @@ pub mod values;
 
 pub use accuracy::find_inaccuracy;
 pub use case::Case;
-pub use compare::{Check, Leeway, Tolerance};
+pub use compare::{Check, Leeway};
 pub use cpu::Prepared;
 pub use error::{BuildError, OpError};
 pub use holdpoint_cuda::Dtype;
 pub use holdpoint_model::suite::{Variant, Work};
 pub use op::Load;
-pub use overflow::Overflow;
+pub use precision::{Overflow, Precision, Tolerance};
 pub use registry::{Entry, load, names, validate, validate_oracle, work};
 pub use request::{Backend, Request};
 pub use tensor::{Domain, Element, Tensor};
-pub use values::Precision;
 
 /// All ops. A new one is a folder and a line here.
 pub static OPS: &[Entry] = &[

@@ -1,7 +1,7 @@
 //! A request for an op, and the errors that refuse it.
 
-use crate::Tolerance;
 use crate::error::{BuildError, OpError};
+use crate::precision::Tolerance;
 use crate::shape::Nchw;
 use holdpoint_cuda::compile::Config;
 use holdpoint_model::suite::{KernelSpec, OpSpec, Variant};

@@ -1,7 +1,7 @@
 //! Shared by the ops on tiles of a feature map: which tiles, in which order, and how a kernel is launched over them.
 
 use crate::cases::Draw;
-use crate::cuda::unit_bytes;
+use crate::device::unit_bytes;
 use crate::error::BuildError;
 use crate::op::{Load, NamedParams, Request, product};
 use crate::order::{OrderMode, order};

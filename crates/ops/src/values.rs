@@ -1,52 +1,11 @@
 //! Extreme values for inputs: kernels break at the edges.
 
-use crate::compare::{Leeway, Tolerance};
-use crate::overflow::Overflow;
+use crate::compare::Leeway;
+use crate::precision::Precision;
 use crate::rng::RandomState;
 use crate::tensor::{Domain, Tensor};
 use holdpoint_cuda::Dtype;
 use holdpoint_model::Values;
-
-/// Precision and end of the range of an element type.
-pub trait Precision {
-    /// How far a stored answer may be from the oracle's: the originals' tolerances for single ops. What is stored in 8 bits is off by up
-    /// to a sixteenth before the kernel has made any error, so that much is added.
-    fn tolerance(self) -> Tolerance;
-    /// Where its range ends, halfway to what would be the next number, and what is stored beyond.
-    fn overflow(self) -> Overflow;
-    /// Half of the distance from 1 to the next number: the largest relative error of a rounding.
-    fn unit(self) -> f64;
-}
-
-impl Precision for Dtype {
-    fn tolerance(self) -> Tolerance {
-        match self {
-            Self::F32 => Tolerance::new(1e-6, 1e-5),
-            Self::F16 => Tolerance::new(1e-3, 1e-2),
-            Self::Bf16 => Tolerance::new(2e-3, 2e-2),
-            Self::E4m3 => Tolerance::new(3e-3, 3e-2 + 1.0 / 16.0),
-        }
-    }
-
-    fn overflow(self) -> Overflow {
-        match self {
-            Self::F32 => Overflow::F32,
-            Self::F16 => Overflow { from: 65_520.0, largest: None },
-            Self::Bf16 => Overflow { from: 3.396_177_529_230_495_7e38, largest: None },
-            Self::E4m3 => Overflow { from: 464.0, largest: Some(448.0) },
-        }
-    }
-
-    fn unit(self) -> f64 {
-        let bits = match self {
-            Self::F32 => 24,
-            Self::F16 => 11,
-            Self::Bf16 => 8,
-            Self::E4m3 => 4,
-        };
-        0.5_f64.powi(bits)
-    }
-}
 
 /// Magnitudes of extreme values.
 #[derive(Clone, Copy)]
@@ -321,20 +280,5 @@ mod tests {
             }
         }
         assert!((30..60).contains(&peaks_count), "{peaks_count}");
-    }
-
-    #[test]
-    fn ranges_end_where_rounding_leaves_them() {
-        for dtype in [Dtype::F16, Dtype::Bf16, Dtype::E4m3] {
-            let Overflow { from, largest } = dtype.overflow();
-            let round = |value: f64| dtype.decode(&dtype.encode(&[value as f32]))[0];
-            let (below, at) = (round(from * 0.999), round(from * 1.001));
-            assert!(below.is_finite() && f64::from(below) < from, "{dtype:?}: {below}");
-            assert_eq!(f64::from(at), largest.unwrap_or(f64::INFINITY), "{dtype:?}");
-        }
-        assert!(
-            (Overflow::F32.from as f32).is_infinite()
-                && Overflow::F32.from * 0.999_999_9 < f64::from(f32::MAX)
-        );
     }
 }

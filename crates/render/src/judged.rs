@@ -1,14 +1,17 @@
 //! A judgement together with the file of samples behind it, and its rows in the order that pages show them.
 
-use crate::summary::{self, sides};
 use crate::table::Cell;
-use crate::{text, units};
+use crate::units;
 use holdpoint_model::ab::SideFailure;
 use holdpoint_model::judgement::{EVIDENCE_METRIC, STATUS_METRIC};
 use holdpoint_model::{
     AbPlan, AbReport, Check, Machine, Report, Revision, Source, Stated, Toolchain, Verdict,
 };
 
+/// The policy that decides by cudadent42's rule, which promises no error rate.
+const DISJOINT_CI: &str = "disjoint-ci";
+
+/// A judgement and the file that it was made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged<'a> {
     pub judgement: &'a Stated,
@@ -17,7 +20,7 @@ pub struct Judged<'a> {
 
 /// One metric or workload. Text in it is as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Row<'a> {
+pub(crate) struct CheckRow<'a> {
     pub(crate) check: &'a Check,
     pub(crate) verdict: Verdict,
     /// How much slower, as a share; of a metric of which more is better, how much more.
@@ -29,7 +32,7 @@ pub(crate) struct Row<'a> {
     pub(crate) failure: Option<&'a SideFailure>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> CheckRow<'a> {
     pub(crate) fn name(&self) -> &'a str {
         self.check.name()
     }
@@ -64,6 +67,10 @@ impl<'a> Judged<'a> {
 
     pub fn is_sides(self) -> bool {
         self.judgement.sides.is_some()
+    }
+
+    pub(crate) fn is_disjoint_ci(self) -> bool {
+        self.judgement.policy == DISJOINT_CI
     }
 
     /// Whether more than the median times of two sides were judged.
@@ -103,23 +110,9 @@ impl<'a> Judged<'a> {
         self.judgement.revision.as_ref()
     }
 
-    pub(crate) fn sentence(self) -> String {
-        summary::describe_judgement(self)
-    }
-
     /// The word for a row.
     pub(crate) fn noun(self) -> &'static str {
         if self.is_sides() && !self.has_metrics() { "workload" } else { "metric" }
-    }
-
-    /// The things compared, and the rule.
-    pub(crate) fn facts(self) -> Vec<String> {
-        let policy = format!("policy {}", self.judgement.policy);
-        if self.is_sides() {
-            return vec![sides::describe_sides(self), policy, sides::describe_promise(self)];
-        }
-        let commit = self.revision().map(text::revision);
-        commit.map(|commit| format!("{commit} against its baseline")).into_iter().chain([policy]).collect()
     }
 
     pub(crate) fn machine(self) -> Option<&'a Machine> {
@@ -138,10 +131,10 @@ impl<'a> Judged<'a> {
     }
 
     /// The rows: a problem with the evidence first, then the worst and among equals the largest change.
-    pub(crate) fn rows(self) -> Vec<Row<'a>> {
-        let mut rows: Vec<Row<'a>> = self.judgement.checks.iter().map(|check| self.row(check)).collect();
-        let size = |row: &Row<'_>| row.change.map_or(0.0, f64::abs);
-        let is_problem = |row: &Row<'_>| row.name() == EVIDENCE_METRIC;
+    pub(crate) fn rows(self) -> Vec<CheckRow<'a>> {
+        let mut rows: Vec<CheckRow<'a>> = self.judgement.checks.iter().map(|check| self.row(check)).collect();
+        let size = |row: &CheckRow<'_>| row.change.map_or(0.0, f64::abs);
+        let is_problem = |row: &CheckRow<'_>| row.name() == EVIDENCE_METRIC;
         rows.sort_by(|a, b| {
             let worse = b.verdict.cmp(&a.verdict).then(size(b).total_cmp(&size(a)));
             is_problem(b).cmp(&is_problem(a)).then(worse)
@@ -149,17 +142,17 @@ impl<'a> Judged<'a> {
         rows
     }
 
-    pub(crate) fn row(self, check: &'a Check) -> Row<'a> {
+    pub(crate) fn row(self, check: &'a Check) -> CheckRow<'a> {
         let allowed = check.allowed_max_ms.zip(check.baseline_ms).map(|(max, was)| max / was - 1.0);
-        let plan = self.plan().filter(|_| !sides::is_disjoint_ci(self));
+        let plan = self.plan().filter(|_| !self.is_disjoint_ci());
         let workload = check.workload.as_deref().unwrap_or_default();
         let tolerance = plan.map(|plan| plan.tolerance_of_metric(workload, &check.metric));
         // Another rule's decision is not read from it.
-        let evidence = check.evidence().filter(|_| !sides::is_disjoint_ci(self));
+        let evidence = check.evidence().filter(|_| !self.is_disjoint_ci());
         let interval = evidence.and_then(|evidence| evidence.ratio_interval);
         let turned = |worse: f64| check.change_of_value(worse);
         let interval = interval.map(|ends| ends.map(|ratio| turned(ratio - 1.0)));
-        Row {
+        CheckRow {
             check,
             verdict: check.verdict,
             change: check.regression_ratio.map(turned),

@@ -5,9 +5,11 @@
 //! worker can neither paint on a terminal nor write HTML or Markdown of its own.
 
 mod charts;
+mod escape;
 pub mod forms;
 pub mod html;
 pub mod judged;
+mod links;
 pub mod markdown;
 pub mod notice;
 mod paint;

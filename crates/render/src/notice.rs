@@ -1,6 +1,6 @@
 //! Notifications: a subject, a text, and the same for Slack.
 
-use crate::judged::{Judged, Row};
+use crate::judged::{CheckRow, Judged};
 use crate::text::{clean, clip, escape_html};
 use crate::{remedy, units};
 use holdpoint_model::Verdict;
@@ -15,7 +15,8 @@ const SUBJECT_CHARS: usize = 150;
 
 /// The notice of a judgement, which is sent to programs and which the texts are made of.
 pub fn notice(judged: Judged<'_>, run_url: Option<&str>) -> Notice {
-    let rows: Vec<Row<'_>> = judged.rows().into_iter().filter(|row| row.verdict != Verdict::Pass).collect();
+    let rows: Vec<CheckRow<'_>> =
+        judged.rows().into_iter().filter(|row| row.verdict != Verdict::Pass).collect();
     let cleaned = |text: &str| clip(&clean(text), CHARS_MAX);
     Notice {
         schema_version: holdpoint_model::SCHEMA_VERSION,
@@ -55,7 +56,7 @@ pub fn with_problems(mut notice: Notice, problems: &[String], verdict: Verdict) 
     notice
 }
 
-fn row(row: &Row<'_>) -> NoticeRow {
+fn row(row: &CheckRow<'_>) -> NoticeRow {
     NoticeRow {
         name: clip(&clean(row.name()), CHARS_MAX),
         verdict: row.verdict,

@@ -1,6 +1,6 @@
 //! Tables, for the terminal and for Markdown. On the terminal: no frame, one thin line below the titles, numbers to the right.
 
-use crate::markdown::escape;
+use crate::escape;
 use crate::paint::{Ink, Style};
 use crate::text;
 use crate::units::{self, MISSING};

@@ -2,6 +2,7 @@
 
 mod caps;
 mod memory;
+mod nvml;
 mod state;
 
 pub use caps::caps;

@@ -1,11 +1,10 @@
 //! Clocks, temperature and other state of a device, read through the driver's management library.
 
+use super::nvml::{Clock, Nvml, NvmlDevice, NvmlError};
 use crate::error::Unavailable;
 use crate::trace;
 use holdpoint_model::machine::DeviceState;
-use nvml_wrapper::Nvml;
-use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
-use nvml_wrapper::error::NvmlError;
+use std::ffi::CString;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -15,8 +14,8 @@ const ENERGY_EVERY: Duration = Duration::from_millis(100);
 /// The driver's version. An error says why its management library cannot be used: then there are no clocks, temperatures or
 /// throttle reasons either.
 pub fn driver_version() -> Result<String, Unavailable> {
-    Nvml::init().and_then(|nvml| nvml.sys_driver_version()).map_err(|error| match error {
-        NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
+    Nvml::open().and_then(|nvml| nvml.driver_version()).map_err(|error| match error {
+        NvmlError::Missing => {
             let detail = "there is no libnvidia-ml.so: install the NVIDIA driver with its management library";
             Unavailable::new("nvml_library_not_found", detail)
         }
@@ -41,12 +40,13 @@ pub struct StateReader {
 
 impl StateReader {
     pub fn new(uuid: &str) -> Self {
-        let nvml = Nvml::init().ok();
-        let device = nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(uuid).ok());
+        let nvml = Nvml::open().ok();
+        let uuid = CString::new(uuid).unwrap_or_default();
+        let device = nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(&uuid).ok());
         let index = device.as_ref().and_then(|device| device.index().ok());
-        let sm_mhz_max = device.as_ref().and_then(|device| device.max_clock_info(Clock::SM).ok());
+        let sm_mhz_max = device.as_ref().and_then(|device| device.clock_mhz_max(Clock::Sm).ok());
         let power_limit_w =
-            device.and_then(|device| device.enforced_power_limit().ok()).map(|mw| f64::from(mw) / 1e3);
+            device.and_then(|device| device.power_limit_mw().ok()).map(|mw| f64::from(mw) / 1e3);
         let (energy_read, nvml) = (Mutex::new(None), nvml.filter(|_| index.is_some()));
         Self { nvml, index: index.unwrap_or(0), sm_mhz_max, power_limit_w, energy_read }
     }
@@ -62,40 +62,39 @@ impl StateReader {
     }
 
     pub fn driver_version(&self) -> Option<String> {
-        self.nvml.as_ref()?.sys_driver_version().ok()
+        self.nvml.as_ref()?.driver_version().ok()
     }
 
     pub fn read(&self) -> Option<DeviceState> {
         let device = self.nvml.as_ref()?.device_by_index(self.index).ok()?;
-        let reasons = trace::step("nvml", "reasons", || device.current_throttle_reasons()).ok();
-        let own = reasons.map(|reasons| reasons.iter_names().map(|(name, _)| name.to_owned()).collect());
-        let processes = trace::step("nvml", "processes", || device.running_compute_processes()).ok();
+        let throttle_reasons =
+            trace::step("nvml", "reasons", || device.throttle_reasons()).unwrap_or_default();
+        let processes = trace::step("nvml", "processes", || device.pids()).unwrap_or_default();
         Some(DeviceState {
-            sm_mhz: trace::step("nvml", "SM clock", || device.clock_info(Clock::SM)).ok(),
+            sm_mhz: trace::step("nvml", "SM clock", || device.clock_mhz(Clock::Sm)).ok(),
             sm_mhz_max: self.sm_mhz_max,
-            memory_mhz: trace::step("nvml", "memory clock", || device.clock_info(Clock::Memory)).ok(),
-            temperature_c: trace::step("nvml", "temperature", || device.temperature(TemperatureSensor::Gpu))
-                .ok(),
-            power_w: trace::step("nvml", "power", || device.power_usage()).ok().map(|mw| f64::from(mw) / 1e3),
+            memory_mhz: trace::step("nvml", "memory clock", || device.clock_mhz(Clock::Memory)).ok(),
+            temperature_c: trace::step("nvml", "temperature", || device.temperature_c()).ok(),
+            power_w: trace::step("nvml", "power", || device.power_mw()).ok().map(|mw| f64::from(mw) / 1e3),
             power_limit_w: self.power_limit_w,
             energy_j: self.energy_j(&device),
-            throttle_reasons: own.unwrap_or_default(),
-            processes: processes.unwrap_or_default().iter().map(|process| process.pid).collect(),
+            throttle_reasons,
+            processes,
         })
     }
 
     /// Millijoules since the driver was loaded.
     pub fn energy_mj(&self) -> Option<u64> {
-        self.nvml.as_ref()?.device_by_index(self.index).ok()?.total_energy_consumption().ok()
+        self.nvml.as_ref()?.device_by_index(self.index).ok()?.energy_mj().ok()
     }
 
     /// Joules since the driver was loaded, unless they were read just now.
-    fn energy_j(&self, device: &nvml_wrapper::Device<'_>) -> Option<f64> {
+    fn energy_j(&self, device: &NvmlDevice<'_>) -> Option<f64> {
         let mut read = self.energy_read.lock().ok()?;
         if read.is_some_and(|at| at.elapsed() < ENERGY_EVERY) {
             return None;
         }
         *read = Some(Instant::now());
-        trace::step("nvml", "energy", || device.total_energy_consumption()).ok().map(|mj| mj as f64 / 1e3)
+        trace::step("nvml", "energy", || device.energy_mj()).ok().map(|mj| mj as f64 / 1e3)
     }
 }

@@ -278,7 +278,7 @@ impl Sides {
     pub fn judge(&mut self) {
         let report =
             holdpoint_model::document::read::<holdpoint_model::AbReport>(&self.samples.to_string()).unwrap();
-        self.judgement = serde_json::to_value(holdpoint_gate::ab::judge_recorded(&report).unwrap()).unwrap();
+        self.judgement = serde_json::to_value(holdpoint_gate::judge_recorded(&report).unwrap()).unwrap();
     }
 }
 

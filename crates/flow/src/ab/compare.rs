@@ -164,7 +164,7 @@ fn begin(prepared: &Prepared, plan: AbPlan, policy: Policy) -> AbReport {
         mark_same_build(&mut report, same, &prepared.sides.head);
     }
     report.conditions.clone_from(&prepared.conditions);
-    report.conditions.insert(rule::POLICY_CONDITION.to_owned(), policy.name().to_owned());
+    report.conditions.insert(holdpoint_gate::POLICY_CONDITION.to_owned(), policy.name().to_owned());
     report
 }
 

@@ -5,7 +5,7 @@ use crate::Watch;
 use crate::error::FlowError;
 use crate::support::waivers;
 use holdpoint_evidence::rejudge::{Rejudged, rejudge_beside};
-use holdpoint_gate::ab::judge_recorded;
+use holdpoint_gate::judge_recorded;
 use holdpoint_gate::{Ended, HasExitCode, Judgement, overall};
 use holdpoint_model::{AbReport, Calibration, Date, ExitCode, Report, Source, Stated, Verdict};
 use holdpoint_render::Judged;

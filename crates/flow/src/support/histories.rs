@@ -6,7 +6,7 @@ use crate::history::git;
 use crate::request::{HistoryChoice, SuiteChoice};
 use crate::support::suites;
 use holdpoint_gate::Judgement;
-use holdpoint_gate::ab::judge_recorded;
+use holdpoint_gate::judge_recorded;
 use holdpoint_history::{Access, HistoryError, Location, RunRecord, Store};
 use holdpoint_model::{AbReport, FileError, Report, Suite};
 use std::path::Path;

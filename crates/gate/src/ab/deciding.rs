@@ -254,6 +254,6 @@ impl Deciding {
 }
 
 /// Whether a metric needs no evidence.
-pub(super) fn is_exact(metric: &str) -> bool {
+pub(crate) fn is_exact(metric: &str) -> bool {
     matches!(Metric::from_name(metric), Metric::Exact(_))
 }

@@ -59,13 +59,13 @@ pub fn unit(unit: &mut Unit) -> Option<f64> {
 
 /// The logarithms of both sides' times in a round of a unit; absent where a side has no sound sample. Logarithms are subtracted,
 /// not times divided: `a - b` is `-(b - a)` to the last bit.
-pub(super) fn ln_times(unit: &Unit, round: &PairRound) -> Option<[f64; 2]> {
+pub(crate) fn ln_times(unit: &Unit, round: &PairRound) -> Option<[f64; 2]> {
     let [base, head] = times_ns(unit, round)?;
     Some([base.ln(), head.ln()])
 }
 
 /// The times that stand for both sides in a round.
-pub(super) fn times_ns(unit: &Unit, round: &PairRound) -> Option<[f64; 2]> {
+pub(crate) fn times_ns(unit: &Unit, round: &PairRound) -> Option<[f64; 2]> {
     let [base, head] = round.sound_ns(unit.clock, unit.skip as usize).map(|times| {
         let times: Vec<f64> = times.into_iter().map(|ns| ns as f64).collect();
         stats::quantile(&times, unit.quantile).filter(|ns| *ns > 0.0)

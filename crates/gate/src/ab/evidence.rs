@@ -14,14 +14,14 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn new(workload: &AbWorkload) -> Self {
+    pub(crate) fn new(workload: &AbWorkload) -> Self {
         let side = |side| times::blocks_ms(&workload.units, side, workload.calls_per_sample);
         Self { base: side(holdpoint_model::SideName::Base), head: side(holdpoint_model::SideName::Head) }
     }
 }
 
 /// Absent without units, or when a side has no samples.
-pub(super) fn evidence(
+pub(crate) fn evidence(
     workload: &AbWorkload,
     blocks: &Blocks,
     deciding: &Deciding,
@@ -54,7 +54,7 @@ pub(super) fn evidence(
 }
 
 /// The evidence about a metric, beside the workload's times.
-pub(super) fn metric_evidence(times: &AbEvidence, deciding: &Deciding, row: usize) -> Option<AbEvidence> {
+pub(crate) fn metric_evidence(times: &AbEvidence, deciding: &Deciding, row: usize) -> Option<AbEvidence> {
     let times = AbEvidence { cliffs_delta: None, hedges_g: None, mann_whitney_p: None, ..times.clone() };
     of_row(times, deciding, row)
 }

@@ -16,7 +16,7 @@ const BYTES_PER_MB: f64 = 1e6;
 
 /// Base's and head's value in a unit, for samples of one call. Absent where a side does not tell it in a round that counts, where
 /// there are too few samples for it, or where it is not above zero: ratios are compared.
-pub(super) fn values(unit: &Unit, name: &str) -> Option<[f64; 2]> {
+pub(crate) fn values(unit: &Unit, name: &str) -> Option<[f64; 2]> {
     let value = |side| side_value(unit, side, name).filter(|value| value.is_finite() && *value > 0.0);
     Some([value(SIDES[0])?, value(SIDES[1])?])
 }
@@ -61,7 +61,7 @@ fn side_value(unit: &Unit, side: SideName, name: &str) -> Option<f64> {
 
 /// Both sides' values per call over all units, such that their ratio is the median ratio of the units, turned so that more
 /// is worse.
-pub(super) fn typical(workload: &AbWorkload, name: &str, sign: f64, known: &Sequential) -> Option<[f64; 2]> {
+pub(crate) fn typical(workload: &AbWorkload, name: &str, sign: f64, known: &Sequential) -> Option<[f64; 2]> {
     let all = workload.units.iter().filter_map(|unit| values(unit, name));
     let levels: Vec<f64> = all.map(|[base, head]| f64::midpoint(base.ln(), head.ln())).collect();
     let (level, half) = (stats::median(&levels)?, sign * known.median_ratio()?.ln() / 2.0);
@@ -70,7 +70,7 @@ pub(super) fn typical(workload: &AbWorkload, name: &str, sign: f64, known: &Sequ
 }
 
 /// Both sides' values per call in each unit that shows them.
-pub(super) fn of_units(workload: &AbWorkload, name: &str) -> Vec<[f64; 2]> {
+pub(crate) fn of_units(workload: &AbWorkload, name: &str) -> Vec<[f64; 2]> {
     let per_call = per_call(workload, name);
     let all = workload.units.iter().filter_map(|unit| values(unit, name));
     all.map(|values| values.map(|value| value * per_call)).collect()
@@ -87,7 +87,7 @@ fn per_call(workload: &AbWorkload, name: &str) -> f64 {
 }
 
 /// Why no unit has a value.
-pub(super) fn why_missing(name: &str) -> &'static str {
+pub(crate) fn why_missing(name: &str) -> &'static str {
     match Metric::from_name(name) {
         Metric::Quantile(_) => "its units have too few samples: give it a longer --budget",
         Metric::Cpu => "the worker reports no CPU time",

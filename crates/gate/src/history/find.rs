@@ -2,7 +2,7 @@
 
 use super::events::{self, Found, Move};
 use super::rule::{HistoryRule, LEVEL_POINTS, OnWorse, Standing, is_positive};
-use crate::judge::status_of;
+use crate::checks::status_of;
 use holdpoint_model::trend::UNJUDGED;
 use holdpoint_model::{
     Changes, Effect, HistoryLevel, LevelChange, Point, RunPlace, SCHEMA_VERSION, Series, SeriesChanges,

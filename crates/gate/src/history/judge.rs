@@ -2,8 +2,9 @@
 
 use super::rule::{Standing, standing};
 use crate::Judgement;
+use crate::checks::{blank, check, overall_status, overall_verdict, row_check};
 use crate::compare::{Row, compare};
-use crate::judge::{blank, check, judge_by, overall_status, overall_verdict, row_check};
+use crate::judge::judge_by;
 use crate::policy::PASS_TIMES;
 use crate::tolerance::TOLERANCE;
 use crate::too_fast;

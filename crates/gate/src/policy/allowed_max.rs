@@ -1,7 +1,7 @@
 //! Apex-X's rule: `current > value·(1 + ratio) + abs` fails, with the baseline's own ratio and abs.
 
+use crate::checks::row_check;
 use crate::compare::{Comparison, Row};
-use crate::judge::row_check;
 use crate::{noise, tolerance};
 use holdpoint_model::baseline::{DEFAULT_RATIO, ONE_RUN_RATIO};
 use holdpoint_model::{Check, Verdict};

@@ -13,7 +13,7 @@ pub use threshold::THRESHOLD_PCT;
 
 use crate::ab::{Blocks, Compared, Deciding};
 use crate::compare::{Comparison, Row};
-use crate::{judge, too_fast};
+use crate::{checks, too_fast};
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys};
 use holdpoint_model::{AbWorkload, BaselineMetric, Check, Verdict};
 use holdpoint_stats::sequential::Plan;
@@ -104,7 +104,7 @@ impl Policy {
 
     /// Judges one metric of a run against a baseline.
     pub(crate) fn check(self, row: &Row) -> Check {
-        judge::check(row, self.allowed_max_ms(&row.baseline), |current_ms| match self {
+        checks::check(row, self.allowed_max_ms(&row.baseline), |current_ms| match self {
             Self::Stored => stored::check(row, current_ms),
             Self::AllowedMax => too_fast::remarked(allowed_max::check(row, current_ms)),
             Self::Threshold { threshold_pct } => {
@@ -112,7 +112,7 @@ impl Policy {
             }
             Self::Sequential | Self::DisjointCi => {
                 let reason = format!("policy {} needs the samples of two sides", self.name());
-                judge::row_check(row, Verdict::Inconclusive, reason)
+                checks::row_check(row, Verdict::Inconclusive, reason)
             }
         })
     }

@@ -1,8 +1,8 @@
 //! The rule for a stored baseline: three answers, each only where the noise of the baseline's runs leaves no doubt. See METHODOLOGY,
 //! "Against a stored baseline".
 
+use crate::checks::row_check;
 use crate::compare::Row;
-use crate::judge::row_check;
 use crate::noise::Bands;
 use crate::tolerance::RUNS_MIN;
 use crate::too_fast;

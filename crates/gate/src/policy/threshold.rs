@@ -1,7 +1,7 @@
 //! cudadent42's rule for a baseline: fails when the improvement in percent is below a threshold.
 
+use crate::checks::row_check;
 use crate::compare::Row;
-use crate::judge::row_check;
 use crate::noise;
 use holdpoint_model::{BaselineMetric, Check, ThresholdKeys, Verdict};
 

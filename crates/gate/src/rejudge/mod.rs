@@ -6,7 +6,7 @@ mod same;
 pub use same::edited;
 
 use crate::again::{AgainError, Evidence, judge_again};
-use crate::judge::{blank, overall_status, overall_verdict};
+use crate::checks::{blank, overall_status, overall_verdict};
 use crate::{Judgement, contradiction};
 use holdpoint_model::judgement::EVIDENCE_METRIC;
 use holdpoint_model::limits::clean_text;

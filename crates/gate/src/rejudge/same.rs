@@ -1,7 +1,7 @@
 //! Comparing a document with itself judged again: the first difference is reported.
 
-use crate::ab::paired_ms;
-use crate::judge::{overall_status, overall_verdict};
+use crate::checks::{overall_status, overall_verdict};
+use crate::sides::paired_ms;
 use crate::waivers::covers;
 use holdpoint_model::document::is_close;
 use holdpoint_model::limits::clean_text;

@@ -4,8 +4,8 @@ use super::ab::{noisy, report, workload};
 use super::machine;
 
 use holdpoint_gate::HasExitCode;
-use holdpoint_gate::ab::judge_recorded;
 use holdpoint_gate::calibrate::Trials;
+use holdpoint_gate::judge_recorded;
 use holdpoint_model::ab::{Ended, SideFailure};
 use holdpoint_model::*;
 

@@ -38,7 +38,7 @@ struct File {
 type Units = BTreeMap<String, String>;
 
 fn read_folder(files: &BTreeMap<String, String>) -> Result<Imported, FileError> {
-    let is_result = |text: &&String| crate::probe::foreign_head(text).is_some_and(|head| matches(&head));
+    let is_result = |text: &&String| crate::top_level::foreign_head(text).is_some_and(|head| matches(&head));
     let results: Vec<&String> = files.values().filter(is_result).collect();
     match results.as_slice() {
         [text] => read(text, &units(files)),

@@ -3,14 +3,14 @@
 
 mod check;
 mod head;
-mod kind;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod types;
 
+pub use crate::kind::Kind;
 pub use check::{check_time, value_error};
 pub use head::Head;
-pub use kind::Kind;
 pub use summary::is_close;
 
 use crate::json::{self, JsonError};

@@ -55,20 +55,3 @@ impl Accuracy {
         self.row_products_squares.sqrt() / self.values_count.max(1) as f64
     }
 }
-
-/// Consequence of errors that are larger than they should be, yet within the tolerance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnInaccurate {
-    /// They are named.
-    #[default]
-    Report,
-    /// The kernel fails.
-    Fail,
-}
-
-impl OnInaccurate {
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}

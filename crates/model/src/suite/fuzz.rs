@@ -1,6 +1,5 @@
 //! How large the cases of `fuzz` are, and what counts as a failure.
 
-use crate::fuzz::OnInaccurate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +30,23 @@ impl FuzzLimits {
         }
         let zero = self.sizes_max.contains(&0) || [self.elements_max, self.operations_max].contains(&Some(0));
         if zero { Err("a limit of 0 leaves no case; give 1 or more".to_owned()) } else { Ok(()) }
+    }
+}
+
+/// Consequence of errors that are larger than they should be, yet within the tolerance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnInaccurate {
+    /// They are named.
+    #[default]
+    Report,
+    /// The kernel fails.
+    Fail,
+}
+
+impl OnInaccurate {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

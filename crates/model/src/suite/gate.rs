@@ -1,8 +1,8 @@
 //! The `[gate]` table of a suite: how its measurements are judged, unless a flag says otherwise.
 
 use super::Metrics;
-use crate::ab::Clock;
 use crate::toml_file::{TomlError, invalid};
+use crate::unit_plan::Clock;
 use crate::waiver::Limit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

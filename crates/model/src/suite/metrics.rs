@@ -1,8 +1,7 @@
 //! The metrics of a workload that are gated: a list of names, or a table with a tolerance for each.
 
 use super::Task;
-use crate::metric::{Better, Exact, METRIC_TIME, Metric, MetricPlan, SIDE_METRICS};
-use crate::report::METRICS;
+use crate::metric::{Better, Exact, METRIC_TIME, METRICS, Metric, MetricPlan, SIDE_METRICS};
 use crate::waiver::LIMIT_MAX;
 use indexmap::IndexMap;
 use regex_lite::Regex;

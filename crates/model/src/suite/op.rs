@@ -1,7 +1,7 @@
 //! An op of the user's own: its tensors, and who knows the right answer.
 
 use super::{CheckSpec, Size};
-use crate::fuzz::Values;
+use crate::values::Values;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

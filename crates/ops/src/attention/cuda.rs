@@ -2,7 +2,7 @@
 
 use super::cpu::AttentionSpec;
 use super::oracle::ORACLE;
-use crate::cuda::FULL_ARCH;
+use crate::device::FULL_ARCH;
 use crate::prelude::*;
 
 const ATTENTION_HEADER: (&str, &str) = ("attention.cuh", include_str!("attention.cuh"));

@@ -4,7 +4,7 @@ pub mod cpu;
 mod cuda;
 mod oracle;
 
-use crate::cuda::DeviceOracle;
+use crate::device::DeviceOracle;
 use crate::prelude::*;
 use cpu::{AttentionSpec, Scratch};
 

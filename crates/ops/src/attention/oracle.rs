@@ -1,7 +1,7 @@
 //! The oracle of attention on a device.
 
 use super::cpu::AttentionSpec;
-use crate::cuda::DeviceOracle;
+use crate::device::DeviceOracle;
 use crate::prelude::*;
 
 pub(super) static ORACLE: Source =

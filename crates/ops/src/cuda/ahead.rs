@@ -1,8 +1,8 @@
 //! Compiles on all cores, before anything is prepared, what a suite's kernels need and was never compiled here.
 
 use super::program::{ORACLE_COST_MAX, Program};
-use super::{COMPARE, DRAW, Gpu};
-use crate::op::Request;
+use crate::device::{COMPARE, DRAW, Gpu};
+use crate::request::Request;
 use holdpoint_cuda::compile::Unit;
 use holdpoint_cuda::{Dtype, trace};
 use std::sync::Mutex;

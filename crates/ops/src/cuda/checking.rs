@@ -1,15 +1,17 @@
 //! Compares what an op on a device has computed with an oracle. Must not time anything.
 
+use super::Prepared;
 use super::oracle::ProvenOracle;
-use super::program::{DeviceInput, Program};
-use super::{Gpu, Prepared};
+use super::program::Program;
 use crate::case::{Answer, compare};
-use crate::compare::{Check, Comparison, Leeway, Tolerance};
+use crate::compare::{Check, Comparison, Leeway};
+use crate::device::{DeviceInput, Gpu};
 use crate::op::{Input, Op};
+use crate::precision::Precision;
+use crate::precision::Tolerance;
 use crate::registry::plan;
 use crate::request::{Backend, Request};
 use crate::tensor::Tensor;
-use crate::values::Precision;
 use holdpoint_cuda::{Buffer, Call, CudaError, Dtype, trace};
 use holdpoint_model::report::{CheckedBy, OracleKind};
 use std::ops::Range;

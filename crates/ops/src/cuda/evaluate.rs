@@ -1,8 +1,8 @@
 //! Runs a case on the caller's inputs twice, and checks everything about it.
 
-use super::program::{DeviceInput, DeviceOutput};
-use super::{Gpu, PrepareError, Prepared};
+use super::Prepared;
 use crate::compare::{Check, Leeway};
+use crate::device::{DeviceInput, DeviceOutput, Gpu, PrepareError};
 use crate::tensor::Tensor;
 use crate::values;
 use holdpoint_cuda::{Buffer, Call, CudaError, Dtype};

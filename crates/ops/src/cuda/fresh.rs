@@ -1,9 +1,10 @@
 //! What a call costs on new inputs and a spoiled output, beside what the timed calls cost: these repeat the same inputs, so a
 //! kernel could leave out what it has done before. Must not check answers.
 
+use super::Prepared;
 use super::prepared::input_seed;
 use super::program::Program;
-use super::{Gpu, Prepared};
+use crate::device::Gpu;
 use holdpoint_cuda::{Call, CudaError, Device, Launch, TimedCall, Timing, trace};
 use holdpoint_model::FailureCause;
 use holdpoint_model::suite::Cache;

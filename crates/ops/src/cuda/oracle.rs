@@ -1,57 +1,25 @@
 //! An oracle on the device, in 64-bit floats, for answers that would take the CPU's oracle too long. It is believed only after it gave the
 //! CPU oracle's answers on small and odd shapes, and only as that machine code, on that device with that driver.
 
-use super::device_file::DeviceFile;
-use super::{Gpu, PrepareError};
 use crate::case::{Answer, compare, widen};
-use crate::compare::{Comparison, Leeway, Tolerance};
-use crate::op::{Op, Request};
-use crate::overflow::Overflow;
+use crate::compare::{Comparison, Leeway};
+use crate::device::{DeviceOracle, Gpu, Proof};
+use crate::op::Op;
+use crate::precision::Overflow;
+use crate::precision::Tolerance;
 use crate::registry::{PlannedOp, plan};
+use crate::request::Request;
 use crate::tensor::Tensor;
 use crate::values;
-use holdpoint_cuda::compile::{Source, Unit};
-use holdpoint_cuda::{Arguments, Buffer, CudaError, Dtype, Kernel, Launch, trace};
-use holdpoint_model::protocol::DeviceInfo;
+use holdpoint_cuda::compile::Unit;
+use holdpoint_cuda::{Arguments, Buffer, CudaError, Dtype, Kernel, trace};
 use holdpoint_model::{FailureCause, Values};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::path::Path;
-
-/// An op's oracle on a device. Its kernel takes the inputs in their element type and gives 32-bit floats.
-pub struct DeviceOracle {
-    pub source: &'static Source,
-    pub kernel: &'static str,
-    /// Shapes and parameters on which it must agree with the CPU's oracle.
-    pub proof: fn() -> Vec<(Vec<usize>, Value)>,
-    /// The launch for the op at hand: the addresses of all inputs and outputs are given.
-    pub launch: LaunchOracle,
-}
-
-pub type LaunchOracle = Box<dyn Fn(&Kernel, Arguments) -> Result<Launch, CudaError>>;
 
 /// Both oracles sum 64-bit floats and round once to 32 bits, so that they differ by a unit in the last place or two; of values that cancel
 /// to almost nothing, by what the roundings of a 64-bit sum leave.
 const PROOF: Tolerance = Tolerance::new(1e-9, 3e-7);
 /// Kinds of values that a proof takes: ordinary, large ones that make a step of an exponential, and one that is not a number.
 const PROOF_VALUES: &[Values] = &[Values::Normal, Values::Large, Values::Nan];
-
-/// A proof that was made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Proof {
-    op: String,
-    dtype: String,
-    cases_count: u64,
-    values_count: u64,
-    max_rel_err: f64,
-}
-
-/// Oracles proven on this device with this driver, by machine code.
-pub(super) type Proofs = DeviceFile<Proof>;
-
-pub(super) fn open_proofs(cache_dir: &Path, device: &DeviceInfo) -> Proofs {
-    DeviceFile::open(cache_dir, "kernels/proven", &format!("{} {}", device.name, device.uuid), device)
-}
 
 /// An oracle whose answers are believed.
 pub(super) struct ProvenOracle {
@@ -184,13 +152,4 @@ fn compute(
     let arguments = outputs.iter().fold(arguments, Arguments::buffer);
     (oracle.launch)(kernel, arguments)?.enqueue(&gpu.device)?;
     Ok(outputs)
-}
-
-impl From<PrepareError> for CudaError {
-    fn from(error: PrepareError) -> Self {
-        match error {
-            PrepareError::Device(error) => error,
-            other => Self::new(FailureCause::WorkerError, other.to_string()),
-        }
-    }
 }

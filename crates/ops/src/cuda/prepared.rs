@@ -2,40 +2,20 @@
 
 use super::checking::Pending;
 use super::fresh::{Fresh, Look};
-use super::program::{CASE_COST_MAX, DeviceInput, HostInputs, ORACLE_COST_MAX, Program};
-use super::{Gpu, Launches};
-use crate::compare::{Leeway, Tolerance};
-use crate::error::BuildError;
+use super::program::{CASE_COST_MAX, HostInputs, ORACLE_COST_MAX, Program};
+use crate::compare::Leeway;
+use crate::device::{DeviceInput, Gpu, Launches, PrepareError};
+use crate::precision::Precision;
+use crate::precision::Tolerance;
 use crate::request::Request;
 use crate::tensor::Tensor;
-use crate::values::{self, Precision, Recipe};
-use holdpoint_cuda::compile::UserKernelError;
+use crate::values::{self, Recipe};
 use holdpoint_cuda::{CachedGraph, Call, CudaError, Dtype, Launch, Module, TimedCall, Times, Timing, trace};
 use holdpoint_model::machine::DeviceState;
 use holdpoint_model::report::KernelInfo;
 use holdpoint_model::suite::{Cache, Work};
 use holdpoint_model::{FailureCause, Values};
 use std::time::Instant;
-
-#[derive(Debug, thiserror::Error)]
-pub enum PrepareError {
-    #[error(transparent)]
-    Request(#[from] BuildError),
-    /// The device cannot run it; a reason code.
-    #[error("{0}")]
-    Skipped(String),
-    #[error(transparent)]
-    Device(#[from] CudaError),
-}
-
-impl From<UserKernelError> for PrepareError {
-    fn from(error: UserKernelError) -> Self {
-        match error {
-            UserKernelError::Missing(unavailable) => Self::Skipped(unavailable.reason.to_owned()),
-            UserKernelError::Failed(error) => Self::Device(error),
-        }
-    }
-}
 
 /// Unused memory kept between cases, which are small.
 const ANSWERS_BYTES_KEPT: u64 = 256 << 20;

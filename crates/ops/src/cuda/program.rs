@@ -1,13 +1,14 @@
 //! An op's memory, launches and host work on a device. Must not time or check anything.
 
-use super::{Gpu, KernelChoice, PrepareError, user_kernel};
-use crate::compare::Tolerance;
-use crate::op::{Description, Distribution, Input, Op, Output};
+use super::user_kernel;
+use crate::description::{Description, Distribution};
+use crate::device::{Build, DeviceInput, DeviceOutput, Gpu, Launches, PrepareError};
+use crate::op::Op;
+use crate::precision::Tolerance;
 use crate::registry::{PlannedOp, plan};
 use crate::request::{Backend, Request};
 use crate::tensor::Element;
-use holdpoint_cuda::compile::Source;
-use holdpoint_cuda::{Arguments, Buffer, Call, CudaError, Device, Dtype, Launch, LibraryCall};
+use holdpoint_cuda::{Arguments, Buffer, Call, CudaError, Device, Dtype};
 use holdpoint_model::suite::Work;
 
 /// Operations that the CPU's oracle may take, roughly: a tenth of a second of one core. Where all rows of a batch would take more, an
@@ -19,93 +20,6 @@ pub(super) const CASE_COST_MAX: u64 = 20_000_000;
 
 /// Operations that fetching, widening and comparing a value count for: tens of nanoseconds.
 const VALUE_COST: u64 = 40;
-
-/// The device, request and buffers that an op's CUDA version is built from.
-pub struct Build<'a> {
-    pub(crate) gpu: &'a mut Gpu,
-    pub(crate) request: &'a Request,
-    pub(crate) dtype: Dtype,
-    inputs: &'a [DeviceInput],
-    outputs: &'a [DeviceOutput],
-}
-
-impl Build<'_> {
-    pub(crate) fn input(&self, at: usize) -> u64 {
-        self.inputs[at].buffer.as_ref().map_or(0, |buffer| buffer.ptr)
-    }
-
-    /// The addresses of all inputs, then of all outputs.
-    pub(crate) fn arguments(&self) -> Arguments {
-        let arguments = (0..self.inputs.len()).fold(Arguments::new(), |all, at| all.ptr(self.input(at)));
-        (0..self.outputs.len()).fold(arguments, |all, at| all.ptr(self.output(at)))
-    }
-
-    /// The values of an input that the host reads.
-    pub(crate) fn host(&self, at: usize) -> &[f32] {
-        &self.inputs[at].host
-    }
-
-    pub(crate) fn output(&self, at: usize) -> u64 {
-        self.outputs[at].buffer.ptr
-    }
-
-    /// Absent where the host reads the input.
-    pub(crate) fn input_buffer(&self, at: usize) -> Option<&Buffer> {
-        self.inputs[at].buffer.as_ref()
-    }
-
-    pub(crate) fn choose(
-        &self,
-        source: &'static Source,
-        names: [&'static str; 2],
-        bucket: &[(&str, usize)],
-    ) -> KernelChoice {
-        KernelChoice::new(self.gpu, self.request, source, names, bucket, self.dtype)
-    }
-
-    pub(crate) fn scratch(&self, bytes: usize) -> Result<Buffer, CudaError> {
-        Buffer::new(&self.gpu.device, bytes.max(1), 0)
-    }
-
-    pub(crate) fn upload<T: Copy>(&self, values: &[T]) -> Result<Buffer, CudaError> {
-        let mut buffer = Buffer::new(&self.gpu.device, size_of_val(values), 0)?;
-        buffer.upload(values)?;
-        Ok(buffer)
-    }
-}
-
-/// Work of the host before each call.
-pub type HostPart = Box<dyn FnMut() -> Result<(), CudaError>>;
-
-/// An op's CUDA version.
-pub struct Launches {
-    pub(crate) chosen: KernelChoice,
-    pub(crate) launches: Vec<Launch>,
-    /// A function of the user's that makes the launches instead.
-    pub(crate) library: Option<LibraryCall>,
-    pub(crate) host: Option<HostPart>,
-    /// Other buffers that the launches use: indices, parameters, scratch, workspaces.
-    pub(crate) held: Vec<Buffer>,
-}
-
-impl Launches {
-    pub(crate) fn new(chosen: KernelChoice, launches: Vec<Launch>, held: Vec<Buffer>) -> Self {
-        Self { chosen, launches, library: None, host: None, held }
-    }
-}
-
-pub(super) struct DeviceInput {
-    pub spec: Input,
-    /// Absent where the host reads it.
-    pub buffer: Option<Buffer>,
-    pub host: Vec<f32>,
-}
-
-pub(super) struct DeviceOutput {
-    pub spec: Output,
-    pub dtype: Dtype,
-    pub buffer: Buffer,
-}
 
 pub(crate) struct Program {
     pub(super) op: Box<dyn Op>,

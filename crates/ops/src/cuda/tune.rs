@@ -1,8 +1,9 @@
 //! Finds the fastest constants of a kernel on this device: measures, checks answers, measures the winner again.
 
-use super::{Entry, Gpu, PrepareError, Prepared};
-use crate::op::{Backend, Request};
+use super::Prepared;
+use crate::device::{Gpu, PrepareError, Winner};
 use crate::registry::{PlannedOp, plan};
+use crate::request::{Backend, Request};
 use holdpoint_cuda::compile::Config;
 use holdpoint_cuda::{CudaError, Timing};
 use holdpoint_model::FailureCause;
@@ -14,7 +15,7 @@ pub struct TuneResult {
     pub kernel_name: String,
     pub shape_bucket: String,
     /// Its constants are empty when the op's own won.
-    pub winner: Entry,
+    pub winner: Winner,
     /// Candidates that did not compile, did not fit or gave wrong answers, with the reasons.
     pub refused: Vec<(Config, String)>,
 }
@@ -35,7 +36,7 @@ pub fn tune(gpu: &mut Gpu, request: &Request, how: (Timing, Cache)) -> Result<Tu
     let mut tuned = TuneResult {
         kernel_name: own.kernel_info().kernel_name,
         shape_bucket: own.kernel_info().shape_bucket,
-        winner: Entry {
+        winner: Winner {
             config: Config::new(),
             p50_us: default_ns / 1e3,
             default_us: default_ns / 1e3,
@@ -75,7 +76,7 @@ fn confirm(
     gpu: &mut Gpu,
     request: &Request,
     how: (Timing, Cache),
-    winner: &mut Entry,
+    winner: &mut Winner,
 ) -> Result<(), PrepareError> {
     let mut times_ns = [Vec::new(), Vec::new()];
     for _ in 0..TURNS {

@@ -1,7 +1,7 @@
 //! A search over commits: how slow each was that was measured, from the good one to the bad one.
 
 use super::Chart;
-use crate::html::Links;
+use crate::links::Links;
 use crate::summary::bisection::short;
 use crate::svg::{Frame, Plot, Scale, nice_ticks};
 use crate::units;

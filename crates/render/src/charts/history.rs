@@ -1,7 +1,7 @@
 //! One metric over the runs of a trend, against its baseline and what was allowed.
 
 use super::{Chart, SIZE, describe_step, thin_out};
-use crate::html::Links;
+use crate::links::Links;
 use crate::summary::trend::place_of;
 use crate::svg::{Frame, Plot, Scale, nice_ticks};
 use crate::{text, units};

@@ -1,6 +1,6 @@
 //! Rows on one scale: what changed against its tolerance, and other numbers of many workloads.
 
-use crate::judged::{Judged, Row};
+use crate::judged::{CheckRow, Judged};
 use crate::svg::{Mark, Scale, Strips};
 use crate::units;
 
@@ -13,12 +13,12 @@ const PERCENTS: [f64; 12] = [0.0, 1.0, 10.0, 100.0, 1000.0, 0.1, 0.2, 0.5, 2.0, 
 
 /// A row's picture.
 pub(crate) struct RowMark<'a> {
-    pub(crate) row: Row<'a>,
+    pub(crate) row: CheckRow<'a>,
     pub(crate) svg: String,
 }
 
 /// A strip for each row that has a change, and the axis below them; nothing where none has.
-pub(crate) fn changes<'a>(judged: Judged<'a>, rows: Vec<Row<'a>>) -> Option<(Vec<RowMark<'a>>, String)> {
+pub(crate) fn changes<'a>(judged: Judged<'a>, rows: Vec<CheckRow<'a>>) -> Option<(Vec<RowMark<'a>>, String)> {
     let finite = |value: &f64| value.is_finite();
     let ends: Vec<f64> = rows
         .iter()
@@ -56,7 +56,7 @@ pub(crate) fn whole_percent(change: f64) -> String {
 }
 
 /// `+1.2 %, interval -0.1 … +2.3 %, allowed +2.0 %`.
-fn describe(row: &Row<'_>) -> String {
+fn describe(row: &CheckRow<'_>) -> String {
     let mut words = vec![units::number(row.change, units::percent)];
     words.extend(row.interval.map(|[low, high]| format!("interval {}", units::percent_interval(low, high))));
     words.extend(row.allowed.map(|allowed| format!("allowed {}", units::percent(allowed))));
@@ -64,7 +64,7 @@ fn describe(row: &Row<'_>) -> String {
 }
 
 /// The baseline's own runs, as changes from its value.
-fn baseline_runs(judged: Judged<'_>, row: &Row<'_>) -> Vec<f64> {
+fn baseline_runs(judged: Judged<'_>, row: &CheckRow<'_>) -> Vec<f64> {
     let basis = judged.judgement.basis.as_ref().and_then(|basis| basis.baseline());
     let metric = basis.and_then(|basis| basis.baseline.metrics.get(&row.check.metric));
     metric.map_or_else(Vec::new, |metric| {

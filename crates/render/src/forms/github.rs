@@ -1,7 +1,7 @@
 //! Annotations of a GitHub Actions job: commands to its runner, a line each.
 
 use super::{name, sentence};
-use crate::judged::{Judged, Row};
+use crate::judged::{CheckRow, Judged};
 use crate::text::{clean, clip};
 use crate::units;
 use holdpoint_model::Verdict;
@@ -21,7 +21,7 @@ pub fn github(judged: Judged<'_>, location: Option<&str>) -> String {
     let title = format!("holdpoint {}", name(&judged.judgement.suite));
     let mut out = command(level, location, &title, &clip(&clean(&message), 2_000));
     for level in [Level::Error, Level::Warning, Level::Notice] {
-        let of_level: Vec<&Row<'_>> =
+        let of_level: Vec<&CheckRow<'_>> =
             rows.iter().filter(|row| Level::from_verdict(row.verdict) == Some(level)).collect();
         for row in of_level.iter().take(SHOWN_MAX) {
             let title = format!("{} {}", name(row.name()), row.verdict.as_str());

@@ -8,7 +8,7 @@ pub use github::github;
 pub use junit::junit;
 pub use sarif::sarif;
 
-use crate::judged::{Judged, Row, shown_name};
+use crate::judged::{CheckRow, Judged, shown_name};
 use crate::{remedy, text, units};
 use holdpoint_model::Verdict;
 
@@ -32,7 +32,7 @@ fn name(raw: &str) -> String {
 }
 
 /// A row on one line: `regressed, +41.0 % (…): reason`.
-fn sentence(row: &Row<'_>) -> String {
+fn sentence(row: &CheckRow<'_>) -> String {
     let change = row.change.map(|change| format!(", {}", units::percent(change)));
     let times = match row.values() {
         [Some(was), Some(is)] => Some(format!(" ({was} → {is})")),

@@ -1,7 +1,7 @@
 //! SARIF 2.1.0: a result for whatever is not a pass.
 
 use super::{WHOLE, name, sentence, whole};
-use crate::judged::{Judged, Row};
+use crate::judged::{CheckRow, Judged};
 use crate::text::{clean, encode_path};
 use holdpoint_model::Verdict;
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ fn result(
 }
 
 /// The numbers of a row, and its waiver.
-fn add_row(result: &mut Value, row: &Row<'_>) {
+fn add_row(result: &mut Value, row: &CheckRow<'_>) {
     result["properties"] = json!({"change": row.change, "allowed": row.allowed, "interval": row.interval});
     if let Some(waiver) = row.check.waiver.as_ref().filter(|_| row.verdict == Verdict::Waived) {
         result["suppressions"] = json!([{

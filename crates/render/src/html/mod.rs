@@ -6,19 +6,17 @@
 mod baseline;
 mod bisection;
 mod calibration;
-mod links;
 mod report;
 mod rows;
 mod sides;
 mod trend;
 
+pub use crate::links::Links;
 pub use baseline::baseline;
 pub use bisection::bisection;
 pub use calibration::calibration;
-pub use links::Links;
 pub use report::{judgement, report};
-pub(crate) use trend::picture as trend_picture;
-pub use trend::trend;
+pub use trend::{picture as trend_picture, trend};
 
 use crate::charts::Chart;
 use crate::paint::{Ink, mark};

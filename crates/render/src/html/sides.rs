@@ -3,9 +3,9 @@
 use super::rows::{self, ListRow};
 use super::{Banner, Extras, banner_page, figures, markup};
 use crate::charts::{self, RowMark, Samples};
-use crate::judged::{Judged, Row};
+use crate::judged::{CheckRow, Judged};
 use crate::markdown::sides_sections;
-use crate::summary::sides::{causes, describe_promise, describe_sides, is_disjoint_ci};
+use crate::summary::sides::{causes, describe_promise, describe_sides};
 use crate::units;
 use holdpoint_model::metric::METRIC_TIME;
 use holdpoint_model::{AbWorkload, Machine, MetricKeys, PairRound, SideName, Verdict};
@@ -70,7 +70,7 @@ fn list(judged: Judged<'_>) -> String {
 }
 
 /// A row of a judgement without its charts.
-pub(super) fn list_row(row: &Row<'_>, strip: String) -> ListRow {
+pub(super) fn list_row(row: &CheckRow<'_>, strip: String) -> ListRow {
     ListRow {
         class: row.verdict.as_str(),
         word: row.verdict.as_str().to_owned(),
@@ -82,7 +82,7 @@ pub(super) fn list_row(row: &Row<'_>, strip: String) -> ListRow {
     }
 }
 
-fn charts_of(judged: Judged<'_>, row: &Row<'_>, points: usize) -> String {
+fn charts_of(judged: Judged<'_>, row: &CheckRow<'_>, points: usize) -> String {
     let found = judged.sides().and_then(|report| {
         let workload = report.workloads.get(row.check.workload.as_ref()?)?;
         (!workload.units.is_empty()).then_some((report, workload))
@@ -128,7 +128,7 @@ fn samples(workload: &AbWorkload) -> [Samples; 2] {
 /// Both sides' values of a metric beside the median time, and the evidence about it.
 fn metric_charts(
     judged: Judged<'_>,
-    row: &Row<'_>,
+    row: &CheckRow<'_>,
     keys: &MetricKeys,
     points: usize,
 ) -> [Option<charts::Chart>; 2] {
@@ -137,7 +137,7 @@ fn metric_charts(
 }
 
 /// The evidence of the rule that decides unit by unit; other rules have none.
-fn evidence(judged: Judged<'_>, row: &Row<'_>, points: usize) -> Option<charts::Chart> {
-    let evidence = row.check.evidence().filter(|_| !is_disjoint_ci(judged))?;
+fn evidence(judged: Judged<'_>, row: &CheckRow<'_>, points: usize) -> Option<charts::Chart> {
+    let evidence = row.check.evidence().filter(|_| !judged.is_disjoint_ci())?;
     charts::evidence(&evidence.growth, points)
 }

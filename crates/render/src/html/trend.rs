@@ -55,7 +55,7 @@ pub fn trend(points: &[Trend], changes: Option<&Changes>, extras: &Extras<'_>) -
 }
 
 /// The same charts as a picture of their own; absent where there is nothing to draw.
-pub(crate) fn picture(points: &[Trend], changes: Option<&Changes>, links: &Links) -> Option<String> {
+pub fn picture(points: &[Trend], changes: Option<&Changes>, links: &Links) -> Option<String> {
     let starts = summary::LevelStarts::new(changes);
     let suites = group(points.iter().map(|point| (point.suite.as_str(), point)));
     let plots: Vec<(String, Plot)> = suites

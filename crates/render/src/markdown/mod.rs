@@ -5,7 +5,6 @@ mod attestation;
 mod bisection;
 mod calibration;
 pub mod comment;
-pub(crate) mod escape;
 mod roofline;
 mod sides;
 mod tables;
@@ -19,6 +18,7 @@ pub(crate) use calibration::calibration_sections;
 pub use roofline::roofline;
 pub(crate) use sides::sections as sides_sections;
 
+use crate::escape;
 use crate::judged::Judged;
 use crate::summary::judgement::{checks_table, reasons};
 use crate::table::EmptyColumns;

@@ -73,7 +73,7 @@ fn provenance(judged: Judged<'_>) -> String {
     facts.extend(r.machine.iter().flat_map(tables::machine_facts));
     facts.extend(tables::tool_facts(&r.toolchain));
     let plan = &r.plan;
-    if !sides::is_disjoint_ci(judged) {
+    if !judged.is_disjoint_ci() {
         facts.extend([
             ("tolerance", units::setting(plan.tolerance)),
             ("false alarms per suite, at most", units::setting(plan.alarm_rate)),

@@ -3,8 +3,8 @@
 use super::escape;
 use crate::judged::Judged;
 use crate::paint::mark;
+use crate::summary::{measured, samples_count, stopped};
 use crate::table::{Cell, EmptyColumns, Grid, names, numbers, words};
-use crate::terminal::{measured, samples_count, stopped};
 use crate::units::{self, MISSING};
 use holdpoint_model::{Machine, Report, Revision, Toolchain};
 

@@ -3,7 +3,7 @@
 use super::{Group, Items, changes, group, more_passed, names, shown, sides};
 use crate::judged::Judged;
 use crate::table::{self, Cell, Column, Grid, numbers, words};
-use crate::text::{clip, plural};
+use crate::text::{self, clip, plural};
 use crate::units::{self, MISSING, number};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::judgement::STATUS_METRIC;
@@ -13,8 +13,24 @@ use std::collections::HashSet;
 /// Characters of a run's status in a column of numbers; a foreign file may say anything.
 const STATUS_CHARS: usize = 12;
 
-/// How the judgement came out, after its verdict word.
-pub(crate) fn describe_judgement(judged: Judged<'_>) -> String {
+impl Judged<'_> {
+    /// How it came out, after its verdict word.
+    pub(crate) fn sentence(self) -> String {
+        describe_judgement(self)
+    }
+
+    /// The things compared, and the rule.
+    pub(crate) fn facts(self) -> Vec<String> {
+        let policy = format!("policy {}", self.judgement.policy);
+        if self.is_sides() {
+            return vec![sides::describe_sides(self), policy, sides::describe_promise(self)];
+        }
+        let commit = self.revision().map(text::revision);
+        commit.map(|commit| format!("{commit} against its baseline")).into_iter().chain([policy]).collect()
+    }
+}
+
+fn describe_judgement(judged: Judged<'_>) -> String {
     let verdict = judged.judgement.verdict;
     let checks = judged.judgement.checks.iter().filter(|check| !check.is_overall());
     let worse = if judged.has_metrics() { "worse" } else { "slower" };
@@ -59,7 +75,7 @@ fn describe_limits(judged: Judged<'_>) -> [String; 3] {
     if !judged.is_sides() {
         return ["slower than allowed", "faster by more than the tolerance", "allowed"].map(str::to_owned);
     }
-    if sides::is_disjoint_ci(judged) {
+    if judged.is_disjoint_ci() {
         return ["significantly slower", "significantly faster", "base by that rule"].map(str::to_owned);
     }
     if judged.has_metrics() {
@@ -219,7 +235,7 @@ const CHECK_THIS: &str = "check this";
 /// Why, the worst first: for what is neither a pass nor an improvement, for passes that a reader would take for more than they are, and
 /// for all where cudadent42's rule decided.
 pub(crate) fn reasons(judged: Judged<'_>) -> Vec<Group<'_>> {
-    let by_seed = sides::is_disjoint_ci(judged);
+    let by_seed = judged.is_disjoint_ci();
     let is_same_code =
         |check: &Check| check.paired.as_ref().is_some_and(|paired| paired.ended == Ended::SameCode);
     let is_explained = |check: &&Check| {

@@ -8,8 +8,7 @@ mod report;
 pub(crate) mod sides;
 pub(crate) mod trend;
 
-pub(crate) use judgement::describe_judgement;
-pub(crate) use report::describe_run;
+pub(crate) use report::{describe_run, measured, samples_count, stopped};
 
 use crate::text::{list, plural};
 use crate::units;

@@ -2,7 +2,8 @@
 
 use crate::text::plural;
 use crate::{remedy, units};
-use holdpoint_model::{Outcome, Report};
+use holdpoint_model::report::Stopped;
+use holdpoint_model::{Measured, Outcome, Report};
 
 /// How the run came out, after its status word.
 pub(crate) fn describe_run(r: &Report) -> String {
@@ -32,5 +33,25 @@ pub(crate) fn describe_run(r: &Report) -> String {
     match &r.reason {
         Some(reason) => format!("{sentence}: {}", remedy::with(reason)),
         None => sentence,
+    }
+}
+
+pub(crate) fn measured(r: &Report) -> impl Iterator<Item = (&String, &Measured)> {
+    r.benchmarks.iter().filter_map(|(name, m)| match &m.outcome {
+        Outcome::Measured(measured) => Some((name, measured.as_ref())),
+        _ => None,
+    })
+}
+
+pub(crate) fn samples_count(m: &Measured) -> u64 {
+    m.samples.rounds.iter().map(|round| round.elapsed_ns.len() as u64).sum()
+}
+
+pub(crate) fn stopped(stopped: Stopped) -> &'static str {
+    match stopped {
+        Stopped::TargetWidth => "target width reached",
+        Stopped::TimeBudget => "time budget spent",
+        Stopped::RoundsMax => "rounds limit reached",
+        Stopped::Iterations => "fixed iterations done",
     }
 }

@@ -10,8 +10,6 @@ use holdpoint_model::ab::AbEvidence;
 use holdpoint_model::{Check, ComparedSides, PairRound, Side, SideName};
 use std::collections::BTreeMap;
 
-/// The policy that decides by cudadent42's rule, which promises no error rate.
-const DISJOINT_CI: &str = "disjoint-ci";
 /// Characters of a side's label; it may be a whole command.
 const LABEL_CHARS: usize = 40;
 /// Characters of the shortest label that is taken for the beginning of its commit, as Git abbreviates.
@@ -38,11 +36,6 @@ const REMARKS: [(&str, &str); 6] = [
 const MANN_WHITNEY: &str = "Mann-Whitney p";
 const P_REMARK: &str = "Mann-Whitney p holds for a single look; here the evidence was looked at after every unit, \
                         so it is not valid and decides nothing";
-
-/// Whether cudadent42's rule decided.
-pub(crate) fn is_disjoint_ci(judged: Judged<'_>) -> bool {
-    judged.judgement.policy == DISJOINT_CI
-}
 
 /// A side by its label, and its revision, short.
 fn describe_side(side: &Side, label: &str) -> String {
@@ -94,7 +87,7 @@ pub(crate) fn describe_sides(judged: Judged<'_>) -> String {
 
 /// The tolerance and the error rate that the policy promises.
 pub(crate) fn describe_promise(judged: Judged<'_>) -> String {
-    if is_disjoint_ci(judged) {
+    if judged.is_disjoint_ci() {
         return "disjoint intervals, p < 0.05, |δ| ≥ 0.147, to improve 0.3; no error rate is promised"
             .to_owned();
     }
@@ -148,7 +141,7 @@ pub(crate) fn cells(judged: Judged<'_>, check: &Check) -> [Cell; 6] {
     let evidence = check.evidence();
     // The number belongs to the other rule.
     let sees =
-        evidence.and_then(|evidence| evidence.smallest_visible_slowdown).filter(|_| !is_disjoint_ci(judged));
+        evidence.and_then(|evidence| evidence.smallest_visible_slowdown).filter(|_| !judged.is_disjoint_ci());
     let units_count = evidence.map(|evidence| f64::from(evidence.units_count));
     [
         row.interval_cell(),
@@ -289,7 +282,7 @@ pub(crate) fn evidence_table(judged: Judged<'_>) -> Grid {
 
 /// How to read these tables. cudadent42's rule decides by p, at the end.
 pub(crate) fn remarks(judged: Judged<'_>, tables: &[&str]) -> Vec<&'static str> {
-    let by_seed = is_disjoint_ci(judged);
+    let by_seed = judged.is_disjoint_ci();
     let stands = |title: &str| tables.iter().any(|table| table.contains(title));
     let fits = |(title, _): &&(&str, &str)| stands(title) && !(by_seed && *title == MANN_WHITNEY);
     REMARKS.iter().filter(fits).map(|(_, remark)| *remark).collect()

@@ -118,12 +118,3 @@ impl Canvas {
 
 /// The colours and lines of every chart, for a page or a picture of its own.
 pub(crate) const STYLE: &str = include_str!("chart.css");
-
-/// The history of each metric with the changes of its level, as a picture of its own; absent where there is nothing to draw.
-pub fn trend(
-    points: &[holdpoint_model::Trend],
-    changes: Option<&holdpoint_model::Changes>,
-    links: &crate::html::Links,
-) -> Option<String> {
-    crate::html::trend_picture(points, changes, links)
-}

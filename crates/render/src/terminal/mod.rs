@@ -34,7 +34,6 @@ pub use history::{history, series};
 pub use judgement::{evidence_of_sides, judgement};
 pub use profile::{profile, profile_comparison};
 pub use report::report;
-pub(crate) use report::{measured, samples_count, stopped};
 pub use roofline::{ceilings, roofline};
 pub use sanitize::sanitize;
 pub use trend::trend;

@@ -2,9 +2,10 @@
 
 use super::{last_line, paragraphs};
 use crate::paint::{Ink, Style};
+use crate::summary::{DEBUG_BUILD, describe_run, measured, samples_count, stopped};
 use crate::table::{Cell, Column, Grid, names, numbers};
 use crate::text::{self, entry, list, near_peak, quote};
-use crate::{remedy, summary, units};
+use crate::{remedy, units};
 use holdpoint_model::report::{CheckedBy, Stopped};
 use holdpoint_model::{Machine, Measured, Outcome, Report, RunStatus};
 
@@ -30,7 +31,7 @@ pub fn report(r: &Report, style: Style) -> String {
         head(r, style),
         table(r, style),
         stops(r, style) + &warnings(r, style) + &unmeasured(r, style),
-        last_line(style, ink(r.status), r.status.as_str(), &summary::describe_run(r)),
+        last_line(style, ink(r.status), r.status.as_str(), &describe_run(r)),
     ])
 }
 
@@ -45,13 +46,6 @@ fn ink(status: RunStatus) -> Ink {
 fn head(r: &Report, style: Style) -> String {
     let machine = r.machine.as_ref().map(Machine::describe).or_else(|| Some(r.environment.platform.clone()));
     text::heading(style, &r.suite, &[r.revision.as_ref().map(text::revision), machine])
-}
-
-pub(crate) fn measured(r: &Report) -> impl Iterator<Item = (&String, &Measured)> {
-    r.benchmarks.iter().filter_map(|(name, m)| match &m.outcome {
-        Outcome::Measured(measured) => Some((name, measured.as_ref())),
-        _ => None,
-    })
 }
 
 fn table(r: &Report, style: Style) -> String {
@@ -72,10 +66,6 @@ fn table(r: &Report, style: Style) -> String {
         ]);
     }
     grid.render(style)
-}
-
-pub(crate) fn samples_count(m: &Measured) -> u64 {
-    m.samples.rounds.iter().map(|round| round.elapsed_ns.len() as u64).sum()
 }
 
 /// The interval of the median by its farther end, `±0.4 %`.
@@ -101,15 +91,6 @@ fn throughput(m: &Measured) -> String {
     };
     let best = m.throughput.iter().min_by_key(|(key, _)| rank(key));
     best.map_or_else(|| units::MISSING.to_owned(), |(key, v)| units::throughput(key, *v))
-}
-
-pub(crate) fn stopped(stopped: Stopped) -> &'static str {
-    match stopped {
-        Stopped::TargetWidth => "target width reached",
-        Stopped::TimeBudget => "time budget spent",
-        Stopped::RoundsMax => "rounds limit reached",
-        Stopped::Iterations => "fixed iterations done",
-    }
 }
 
 fn stops(r: &Report, style: Style) -> String {
@@ -142,7 +123,7 @@ fn warnings(r: &Report, style: Style) -> String {
         }
     }
     if r.toolchain.profile == "debug" {
-        out += &entry(style, Ink::Doubt, "warning", summary::DEBUG_BUILD);
+        out += &entry(style, Ink::Doubt, "warning", DEBUG_BUILD);
     }
     out
 }

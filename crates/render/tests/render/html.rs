@@ -7,7 +7,7 @@ use crate::values::{
 };
 use holdpoint_model::{MachineState, Revision, Source, Trouble, Verdict};
 use holdpoint_render::html::{self, Extras, Links};
-use holdpoint_render::{Judged, markdown, svg};
+use holdpoint_render::{Judged, markdown};
 
 /// The promise to whoever opens a page on a phone or keeps a thousand of them.
 const BYTES_MAX: usize = 300_000;
@@ -113,7 +113,7 @@ fn hostile_sides_calibrations_and_trends_stay_text() {
         html::calibration(&calibration, &linked()),
         html::trend(&trend, None, &linked()),
         html::bisection(&search, &linked()),
-        svg::trend(&trend, None, &linked().links).unwrap(),
+        html::trend_picture(&trend, None, &linked().links).unwrap(),
     ];
     for page in pages {
         for active in ["<script", "<img", "<b>", "javascript:"] {
@@ -249,10 +249,10 @@ fn a_trend_has_a_chart_per_metric_and_leads_to_its_commits() {
     assert_eq!(page.matches("<figure>").count(), 2);
     assert!(page.contains("◎ did not pass"));
     assert_eq!(page.matches(&format!("/commit/{COMMIT}")).count(), 3, "two dots and a row");
-    let picture = svg::trend(&points, None, &Links::default()).unwrap();
+    let picture = html::trend_picture(&points, None, &Links::default()).unwrap();
     let parsed = roxmltree::Document::parse(&picture).unwrap();
     assert_eq!(parsed.root_element().tag_name().name(), "svg");
-    assert!(svg::trend(&[], None, &Links::default()).is_none());
+    assert!(html::trend_picture(&[], None, &Links::default()).is_none());
     assert!(html::trend(&[], None, &Extras::default()).contains("no points yet"));
 }
 

@@ -76,7 +76,7 @@ fn what_looks_slower_or_faster_and_is_not_sure_says_so() {
 #[test]
 fn an_older_judgement_is_shown_with_the_interval_that_decides() {
     let report = report(vec![workload(&noisy(1, 21, 0.03, 0.005))]);
-    let judgement = holdpoint_gate::ab::judge_recorded(&report).unwrap();
+    let judgement = holdpoint_gate::judge_recorded(&report).unwrap();
     let mut older = judgement.clone().into_stated();
     let evidence = older.checks[0].paired.as_mut().unwrap().evidence.as_mut().unwrap();
     evidence.ratio_interval = Some([1.028, 1.032]);

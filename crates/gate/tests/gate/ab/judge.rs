@@ -2,7 +2,7 @@
 
 use super::*;
 use holdpoint_gate::Evidence;
-use holdpoint_gate::ab::judge_recorded;
+use holdpoint_gate::judge_recorded;
 use holdpoint_gate::rejudge::rejudge;
 use holdpoint_model::ab::{SideFailure, SideKernels};
 use holdpoint_model::report::KernelInfo;

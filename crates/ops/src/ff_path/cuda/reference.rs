@@ -1,7 +1,7 @@
 //! The plain version: one kernel per layer, through buffers of 32-bit floats.
 
 use super::{FF_PATH, Parts, unit};
-use crate::cuda::{Gpu, PLAIN_THREADS, grid_x};
+use crate::device::{Gpu, PLAIN_THREADS, grid_x};
 use crate::shape::Nchw;
 use holdpoint_cuda::{Arguments, Buffer, CudaError, Dtype, Launch};
 

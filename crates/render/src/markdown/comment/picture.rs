@@ -1,6 +1,6 @@
 //! Changes and their intervals as lines of text, for places that show no picture.
 
-use crate::judged::{Row, shown_name};
+use crate::judged::{CheckRow, shown_name};
 use crate::text::{clean, clip_middle, width};
 use crate::units;
 
@@ -11,8 +11,9 @@ const NAME_CHARS: usize = 32;
 const SPAN_MIN: f64 = 0.02;
 
 /// The rows that have a change, in a block of code; nothing where none has.
-pub(super) fn picture(rows: &[&Row<'_>]) -> String {
-    let rows: Vec<&&Row<'_>> = rows.iter().filter(|row| row.change.is_some_and(f64::is_finite)).collect();
+pub(super) fn picture(rows: &[&CheckRow<'_>]) -> String {
+    let rows: Vec<&&CheckRow<'_>> =
+        rows.iter().filter(|row| row.change.is_some_and(f64::is_finite)).collect();
     let shown = &rows[..rows.len().min(ROWS_MAX)];
     if shown.is_empty() {
         return String::new();
@@ -52,7 +53,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn over<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> Self {
+    fn over<'a>(rows: impl Iterator<Item = &'a CheckRow<'a>>) -> Self {
         let (mut low, mut high) = (-SPAN_MIN / 2.0, SPAN_MIN / 2.0);
         for row in rows {
             let ends = row.interval.into_iter().flatten().chain(row.change).chain(row.allowed);
@@ -69,7 +70,7 @@ impl Scale {
         ((share * (COLUMNS - 1) as f64).round() as usize).min(COLUMNS - 1)
     }
 
-    fn line(&self, row: &Row<'_>) -> String {
+    fn line(&self, row: &CheckRow<'_>) -> String {
         let mut line = [' '; COLUMNS];
         if let Some([low, high]) = row.interval.filter(|ends| ends.iter().all(|end| end.is_finite())) {
             let (low, high) = (self.column(low), self.column(high).max(self.column(low)));

@@ -3,10 +3,9 @@
 use super::super::tables::verdict_line;
 use super::super::{details, escape, joined};
 use super::{Budget, Comment, Trust, picture};
-use crate::judged::{Judged, Row, shown_name};
+use crate::judged::{CheckRow, Judged, shown_name};
 use crate::remedy;
 use crate::summary::judgement;
-use crate::summary::sides;
 use crate::table::{Cell, EmptyColumns, Grid, names, numbers, words};
 use crate::text::{clip, plural};
 use crate::units;
@@ -20,7 +19,8 @@ const STDERR_LINES: usize = 5;
 pub(super) fn judged(judged: Judged<'_>, budget: Budget) -> (String, usize) {
     let rows = judged.rows();
     let shown = rows.len().min(budget.rows);
-    let of = |is: fn(&Row<'_>) -> bool| rows[..shown].iter().filter(move |row| is(row)).collect::<Vec<_>>();
+    let of =
+        |is: fn(&CheckRow<'_>) -> bool| rows[..shown].iter().filter(move |row| is(row)).collect::<Vec<_>>();
     let moved = of(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Waived | Verdict::Improved));
     let missing = of(|row| is_missing(row) && row.name() != STATUS_METRIC);
     let status = of(|row| is_missing(row) && row.name() == STATUS_METRIC);
@@ -28,11 +28,11 @@ pub(super) fn judged(judged: Judged<'_>, budget: Budget) -> (String, usize) {
     let undecided = of(|row| matches!(row.verdict, Verdict::Inconclusive | Verdict::Skipped));
     let passed = of(|row| row.verdict == Verdict::Pass);
     let passed_count = rows.iter().filter(|row| row.verdict == Verdict::Pass).count();
-    let qualified = |rows: &[&Row<'_>]| -> String {
+    let qualified = |rows: &[&CheckRow<'_>]| -> String {
         let rows = rows.iter().filter(|row| judgement::is_qualified(judged, row.check));
         rows.map(|row| reason(row, budget)).collect()
     };
-    let drawn: Vec<&Row<'_>> = moved.iter().chain(&undecided).copied().collect();
+    let drawn: Vec<&CheckRow<'_>> = moved.iter().chain(&undecided).copied().collect();
     let text = joined(&[
         head(judged, budget),
         table(judged, &moved, budget),
@@ -53,7 +53,7 @@ pub(super) fn judged(judged: Judged<'_>, budget: Budget) -> (String, usize) {
     (text, rows.len() - shown)
 }
 
-fn is_missing(row: &Row<'_>) -> bool {
+fn is_missing(row: &CheckRow<'_>) -> bool {
     row.verdict == Verdict::Regressed && row.change.is_none()
 }
 
@@ -76,15 +76,15 @@ fn head(judged: Judged<'_>, budget: Budget) -> String {
     format!("{}\n\n{}\n", verdict_line(judged, &sentence), facts.join(" · "))
 }
 
-fn clip_name(row: &Row<'_>, budget: Budget) -> String {
+fn clip_name(row: &CheckRow<'_>, budget: Budget) -> String {
     clip(shown_name(row.name()), budget.chars.min(120))
 }
 
-fn name(row: &Row<'_>, budget: Budget) -> String {
+fn name(row: &CheckRow<'_>, budget: Budget) -> String {
     escape::name(&clip_name(row, budget))
 }
 
-fn table(judged: Judged<'_>, rows: &[&Row<'_>], budget: Budget) -> String {
+fn table(judged: Judged<'_>, rows: &[&CheckRow<'_>], budget: Budget) -> String {
     let [was, is] = judged.value_titles();
     let mut grid = Grid::new(&[
         words("verdict"),
@@ -110,9 +110,9 @@ fn table(judged: Judged<'_>, rows: &[&Row<'_>], budget: Budget) -> String {
     grid.markdown(EmptyColumns::Drop)
 }
 
-fn waived(rows: &[&Row<'_>], budget: Budget) -> String {
+fn waived(rows: &[&CheckRow<'_>], budget: Budget) -> String {
     let prose = |text: &str| escape::prose(&clip(text, budget.chars));
-    let line = |row: &&Row<'_>| {
+    let line = |row: &&CheckRow<'_>| {
         let waiver = row.check.waiver.as_ref().filter(|_| row.verdict == Verdict::Waived)?;
         let (owner, reason, expires) = (prose(&waiver.owner), prose(&waiver.reason), waiver.expires);
         let limit = units::percent(waiver.limit);
@@ -122,17 +122,17 @@ fn waived(rows: &[&Row<'_>], budget: Budget) -> String {
 }
 
 /// Waivers that did not help.
-fn refused(rows: &[&Row<'_>], budget: Budget) -> String {
+fn refused(rows: &[&CheckRow<'_>], budget: Budget) -> String {
     let refused = rows.iter().filter(|row| row.verdict == Verdict::Regressed && row.check.waiver.is_some());
     refused.map(|row| reason(row, budget)).collect()
 }
 
-fn reason(row: &Row<'_>, budget: Budget) -> String {
+fn reason(row: &CheckRow<'_>, budget: Budget) -> String {
     let reason = escape::prose(&clip(&remedy::with(&row.check.reason), budget.chars));
     format!("- {} **{}**: {reason}\n", name(row, budget), row.verdict.as_str())
 }
 
-fn failed(row: &Row<'_>, budget: Budget) -> String {
+fn failed(row: &CheckRow<'_>, budget: Budget) -> String {
     let mut out = reason(row, budget);
     let tail = row.failure.map(|failed| failed.failure.stderr_tail.as_slice()).unwrap_or_default();
     let last = &tail[tail.len().saturating_sub(STDERR_LINES)..];
@@ -204,7 +204,7 @@ fn calibration(c: &Comment<'_>) -> Option<String> {
     let sum = |of: fn(&holdpoint_model::Calibrated) -> u32| {
         seen.iter().map(|seen| u64::from(of(seen))).sum::<u64>()
     };
-    Some(match (seen.len(), !judged.is_sides() || sides::is_disjoint_ci(judged)) {
+    Some(match (seen.len(), !judged.is_sides() || judged.is_disjoint_ci()) {
         (_, true) => return None,
         (0, _) => "this machine is not calibrated for this suite (`holdpoint calibrate`)".to_owned(),
         (n, _) => format!(
@@ -289,7 +289,7 @@ fn flags_of_run(j: &Stated) -> Option<String> {
 
 /// The flags of `ab` that make it decide by the same rule.
 fn flags_of_sides(judged: Judged<'_>, plan: &AbPlan) -> String {
-    if sides::is_disjoint_ci(judged) {
+    if judged.is_disjoint_ci() {
         return format!("--policy disjoint-ci --units-max {}", plan.units_max);
     }
     let mut flags = format!("--tolerance {}", units::setting(plan.tolerance).replace(' ', ""));

@@ -39,7 +39,7 @@ const SHARED: &[KernelFile] = &[
 /// All kernel files, each with the folder it lies in.
 fn files() -> impl Iterator<Item = (&'static str, &'static KernelFile)> {
     let ops = crate::OPS.iter().flat_map(|entry| entry.kernels.iter().map(|file| (entry.name, file)));
-    ops.chain(SHARED.iter().map(|file| ("cuda", file)))
+    ops.chain(SHARED.iter().map(|file| ("device", file)))
 }
 
 #[derive(Clone, Debug)]

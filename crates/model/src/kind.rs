@@ -1,14 +1,5 @@
 //! The kinds of documents: one table of their names, and of the keys by which files are known that carry no `kind`.
 
-use super::Document;
-use crate::attest::SignOff;
-use crate::caps::RuntimeCaps;
-use crate::notice::Notice;
-use crate::{
-    AbReport, Attestation, Bisection, Calibration, Changes, CheckDocument, FuzzFile, FuzzReport, Profile,
-    ProfileComparison, ReplayManifest, ReplayVerification, Roofline, SanitizeReport, Seal, Stated, Trend,
-    Tuning,
-};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,12 +25,12 @@ macro_rules! kinds {
             }
 
             /// The command that writes it, as in "holdpoint run".
-            pub(super) fn writer(self) -> &'static str {
+            pub(crate) fn writer(self) -> &'static str {
                 match self { $(Self::$kind => $writer),* }
             }
 
             /// Keys that tell a file of this kind which carries no `kind`; none where all of them carry one.
-            pub(super) fn keys(self) -> &'static [&'static str] {
+            pub(crate) fn keys(self) -> &'static [&'static str] {
                 match self { $(Self::$kind => &[$($key),*]),* }
             }
         }
@@ -75,34 +66,4 @@ kinds! {
     Notice "notice" "a notice" "holdpoint ci notify" []
     Baseline "baseline" "a baseline" "holdpoint baseline" []
     Changes "changes" "a list of change points" "holdpoint changes --format json" []
-}
-
-macro_rules! documents {
-    ($($type:ty: $kind:ident,)*) => {
-        $(impl Document for $type { const KIND: Kind = Kind::$kind; })*
-    };
-}
-
-documents! {
-    AbReport: Ab,
-    Attestation: Attestation,
-    Bisection: Bisection,
-    Calibration: Calibration,
-    Changes: Changes,
-    CheckDocument: Check,
-    FuzzFile: FuzzCase,
-    FuzzReport: Fuzz,
-    Stated: Comparison,
-    Notice: Notice,
-    Profile: Profile,
-    ProfileComparison: ProfileComparison,
-    ReplayManifest: ReplayManifest,
-    ReplayVerification: ReplayVerification,
-    Roofline: Roofline,
-    RuntimeCaps: RuntimeCaps,
-    SanitizeReport: Sanitize,
-    Seal: Seal,
-    SignOff: SignOff,
-    Trend: Trend,
-    Tuning: Tuning,
 }

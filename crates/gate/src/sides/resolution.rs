@@ -1,6 +1,6 @@
 //! Whether the times of a workload could have shown a change: units most of which agree to the last bit are no evidence by themselves.
 
-use super::estimate;
+use crate::ab::estimate;
 use holdpoint_model::ab::Clock;
 use holdpoint_model::metric::Metric;
 use holdpoint_model::{AbWorkload, SideName, Unit};

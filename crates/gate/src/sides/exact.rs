@@ -7,15 +7,20 @@ use holdpoint_model::report::KernelInfo;
 use holdpoint_model::{AbWorkload, Verdict};
 
 /// Verdict and reason for one of them.
-pub(super) struct Judged {
+pub(super) struct ExactVerdict {
     pub(super) verdict: Verdict,
     pub(super) reason: String,
     /// Base's and head's.
     pub(super) values: Option<[f64; 2]>,
 }
 
-pub(super) fn judge(workload: &AbWorkload, name: &str, plan: MetricPlan, speedup_max: Option<f64>) -> Judged {
-    let unknown = |reason: String| Judged { verdict: Verdict::Inconclusive, reason, values: None };
+pub(super) fn judge(
+    workload: &AbWorkload,
+    name: &str,
+    plan: MetricPlan,
+    speedup_max: Option<f64>,
+) -> ExactVerdict {
+    let unknown = |reason: String| ExactVerdict { verdict: Verdict::Inconclusive, reason, values: None };
     let Some(counted) = counted(workload, name) else { return unknown("it was not counted".to_owned()) };
     let (Some(base), Some(head)) = (counted.base.iter().min(), counted.head.iter().min()) else {
         return unknown(if counted.reason.is_empty() {
@@ -34,7 +39,7 @@ pub(super) fn judge(workload: &AbWorkload, name: &str, plan: MetricPlan, speedup
                 "it differs by {:.2} % from one call to the next: give it a tolerance of more than twice that",
                 spread * 100.0
             );
-            return Judged { verdict: Verdict::Inconclusive, reason, values };
+            return ExactVerdict { verdict: Verdict::Inconclusive, reason, values };
         }
         () if head > base * allowed => (Verdict::Regressed, "more than the tolerance of"),
         () if head * allowed < base => (Verdict::Improved, "less by more than the tolerance of"),
@@ -48,7 +53,7 @@ pub(super) fn judge(workload: &AbWorkload, name: &str, plan: MetricPlan, speedup
         }
         _ => (verdict, reason),
     };
-    Judged { verdict, reason, values: Some([base, head]) }
+    ExactVerdict { verdict, reason, values: Some([base, head]) }
 }
 
 /// The counts of a metric: stored, or of the kernels.

@@ -1,11 +1,15 @@
 //! The table of all ops: finding one by name, and everything that is checked before it is prepared.
 
-use crate::Tolerance;
+mod user_kernel;
+
+pub(crate) use user_kernel::{Geometry, LaunchPlan, plan_launches};
+
 use crate::cases::{Cases, Draw};
-use crate::cuda::KernelFile;
 use crate::declared::Declared;
+use crate::device::KernelFile;
 use crate::error::BuildError;
 use crate::op::{Definition, Load, NamedParams, Op, product};
+use crate::precision::Tolerance;
 use crate::request::{Backend, Request};
 use holdpoint_cuda::Dtype;
 use holdpoint_model::suite::{OpSpec, Work};
@@ -151,7 +155,7 @@ pub(crate) fn plan(request: &Request, backend: Option<Backend>) -> Result<Planne
     if backend == Some(Backend::Cuda) {
         op.check_cuda(request, dtype)?;
         if let Some(kernel) = &request.kernel {
-            crate::cuda::check_user_kernel(request, entry, &named_params, kernel)?;
+            user_kernel::check_user_kernel(request, entry, &named_params, kernel)?;
         }
     }
     Ok(PlannedOp { op, dtype, entry, named_params })
@@ -165,7 +169,7 @@ static DECLARED: Entry = Entry {
     cases: None,
     is_replaceable: true,
     cpu: &[],
-    cuda: crate::cuda::ALL,
+    cuda: crate::device::ALL,
     plan: |request| Err(request.shape_error("the suite declares no such op")),
     load: |request| Load { elements: product(&request.shape), operations: product(&request.shape) },
     draw_case: |_| (Vec::new(), Value::Null),
@@ -176,7 +180,7 @@ fn plan_declared(request: &Request, declared: &OpSpec) -> Result<PlannedOp, Buil
         op: request.op.clone(),
         dtype: request.dtype.clone(),
         place: "a device",
-        valid: crate::cuda::ALL
+        valid: crate::device::ALL
             .iter()
             .map(|dtype| format!("{:?}", dtype.name()))
             .collect::<Vec<_>>()
@@ -194,7 +198,7 @@ fn plan_declared(request: &Request, declared: &OpSpec) -> Result<PlannedOp, Buil
         return Err(request.shape_error(format!("at most 2^{} elements in a tensor", elements_max.ilog2())));
     }
     if let Some(kernel) = &request.kernel {
-        crate::cuda::check_user_kernel(request, &DECLARED, &[], kernel)?;
+        user_kernel::check_user_kernel(request, &DECLARED, &[], kernel)?;
     }
     Ok(PlannedOp { op, dtype, entry: &DECLARED, named_params: Vec::new() })
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
-pub(super) struct DeviceFile<T> {
+pub(crate) struct DeviceFile<T> {
     pub path: PathBuf,
     entries: BTreeMap<String, T>,
 }
@@ -20,7 +20,7 @@ pub(super) struct DeviceFile<T> {
 impl<T: Serialize + DeserializeOwned> DeviceFile<T> {
     /// Reads the file in this folder of the cache; one that cannot be read counts as absent, since it only saves time. `device` is its
     /// name, or what tells it from others of the same name.
-    pub(super) fn open(cache_dir: &Path, folder: &str, device: &str, info: &DeviceInfo) -> Self {
+    pub(crate) fn open(cache_dir: &Path, folder: &str, device: &str, info: &DeviceInfo) -> Self {
         let safe =
             |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let parts: [String; 2] = [safe(device), safe(&info.versions.driver)];
@@ -28,12 +28,12 @@ impl<T: Serialize + DeserializeOwned> DeviceFile<T> {
         Self { entries: read(&path), path }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&T> {
+    pub(crate) fn get(&self, key: &str) -> Option<&T> {
         self.entries.get(key)
     }
 
     /// Stores an entry beside those that other processes have stored meanwhile.
-    pub(super) fn put(&mut self, key: String, entry: T) -> Result<(), StoreError> {
+    pub(crate) fn put(&mut self, key: String, entry: T) -> Result<(), StoreError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let _lock = FolderLock::acquire(folder, LOCK_WAIT_MAX, || {})?;
         self.entries.extend(read(&self.path));

@@ -1,11 +1,12 @@
 //! Judges two sides by their units.
 
-use super::deciding::{Compared, is_exact};
-use super::evidence::{self, Blocks};
-use super::resolution::why_blind;
-use super::{Deciding, estimate, exact, metrics, power};
+mod exact;
+mod power;
+mod resolution;
+
 use crate::Judgement;
-use crate::judge::{blank, overall_status, overall_verdict, status_of};
+use crate::ab::{Blocks, Compared, Deciding, estimate, evidence, is_exact, metrics};
+use crate::checks::{blank, overall_status, overall_verdict, status_of};
 use crate::policy::{Pair, Policy};
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys, Ended};
 use holdpoint_model::document::is_close;
@@ -16,6 +17,7 @@ use holdpoint_model::{
     SCHEMA_VERSION, Stated, Verdict,
 };
 use holdpoint_stats::sequential::{Decision, InvalidPlan};
+use resolution::why_blind;
 
 /// More than a plan can ask for.
 const UNITS_MAX: usize = 20_000;
@@ -234,14 +236,14 @@ impl Sides<'_> {
         let exact = self.plan.metrics_of(name).filter(|(metric, _)| is_exact(metric));
         let exact = exact.map(|(metric, plan)| {
             let judged = match unmeasured(workload, paired.ended) {
-                Some((verdict, reason)) => exact::Judged { verdict, reason, values: None },
+                Some((verdict, reason)) => exact::ExactVerdict { verdict, reason, values: None },
                 None => exact::judge(workload, metric, plan, self.plan.speedup_max),
             };
             let worse = judged.values.map(|[base, head]| head / base - 1.0).filter(|worse| worse.is_finite());
             let keys = metric_keys(metric, plan, judged.values);
             (keys, None, worse, judged.verdict, judged.reason)
         });
-        let check = |(metric, evidence, worse, verdict, reason): Row| {
+        let check = |(metric, evidence, worse, verdict, reason): JudgedMetric| {
             let ms = |value: Option<f64>| value.filter(|_| metric.name.ends_with("_ms"));
             let paired = PairedKeys {
                 // Its time is the workload's, and counted there.
@@ -265,7 +267,13 @@ impl Sides<'_> {
         by_evidence.chain(exact).map(check).collect()
     }
 
-    fn judge_metric(&self, row: usize, metric: &Compared, workload: &AbWorkload, time: &PairedKeys) -> Row {
+    fn judge_metric(
+        &self,
+        row: usize,
+        metric: &Compared,
+        workload: &AbWorkload,
+        time: &PairedKeys,
+    ) -> JudgedMetric {
         let &Self { report, deciding, policy, .. } = self;
         let known = deciding.evidence(row);
         let ended = ended(workload, report, deciding.decision(row));
@@ -308,7 +316,7 @@ impl Sides<'_> {
 }
 
 /// A metric, its evidence, how much worse it is, the verdict and the reason.
-type Row = (MetricKeys, Option<AbEvidence>, Option<f64>, Verdict, String);
+type JudgedMetric = (MetricKeys, Option<AbEvidence>, Option<f64>, Verdict, String);
 
 fn metric_keys(name: &str, plan: MetricPlan, values: Option<[f64; 2]>) -> MetricKeys {
     let MetricPlan { tolerance, better } = plan;

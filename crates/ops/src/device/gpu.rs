@@ -1,10 +1,11 @@
 //! An open device with its compiler, timer and tuned configurations.
 
 use super::oracle::{Proofs, open_proofs};
-use super::{COMPARE, DRAW, Registry};
-use crate::compare::{Leeway, Tally, Tolerance};
-use crate::op::Distribution;
-use crate::values::{Precision, Recipe};
+use super::{COMPARE, DRAW, Winners};
+use crate::compare::{Leeway, Tally};
+use crate::description::Distribution;
+use crate::precision::{Precision, Tolerance};
+use crate::values::Recipe;
 use holdpoint_cuda::compile::{Compiler, Unit};
 use holdpoint_cuda::{
     Arguments, Buffer, CudaError, Device, Dtype, Kernel, Launch, Library, Module, Timer, Unavailable, trace,
@@ -25,10 +26,10 @@ pub struct Gpu {
     pub(crate) device: Device,
     pub(crate) compiler: Compiler,
     pub(crate) timer: Timer,
-    pub(crate) registry: Registry,
-    pub(super) proofs: Proofs,
+    pub(crate) registry: Winners,
+    pub(crate) proofs: Proofs,
     /// Units that were wanted and not in the cache, while they are only looked for.
-    pub(super) missing: Option<Vec<Unit>>,
+    pub(crate) missing: Option<Vec<Unit>>,
     modules: HashMap<String, (Unit, Rc<Module>)>,
     /// Users' kernels by the machine code, and users' libraries by their path.
     user_modules: HashMap<Vec<u8>, Rc<Module>>,
@@ -50,7 +51,7 @@ impl Gpu {
                 FailureCause::OutOfMemory => Unavailable::new("cuda_out_of_memory", error.detail),
                 _ => Unavailable::new("cuda_query_failed", error.detail),
             })?;
-        let registry = Registry::open(cache_dir, &device.info);
+        let registry = Winners::open(cache_dir, &device.info);
         let proofs = open_proofs(cache_dir, &device.info);
         Ok(Self {
             device,
@@ -69,7 +70,7 @@ impl Gpu {
         &self.device.info
     }
 
-    pub fn registry(&self) -> &Registry {
+    pub fn registry(&self) -> &Winners {
         &self.registry
     }
 

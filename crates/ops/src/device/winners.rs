@@ -1,4 +1,4 @@
-//! TuneResult configurations on disk, by op, kernel, sizes, element type, device and driver.
+//! Tuned configurations on disk, by op, kernel, sizes, element type, device and driver.
 
 use super::device_file::DeviceFile;
 use holdpoint_cuda::compile::Config;
@@ -9,11 +9,11 @@ use std::path::Path;
 
 /// The winners known for one device with one driver.
 #[derive(Clone, Debug)]
-pub struct Registry(DeviceFile<Entry>);
+pub struct Winners(DeviceFile<Winner>);
 
 /// The winner for one kernel and one set of sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct Winner {
     pub config: Config,
     /// Time measured again after it had won.
     pub p50_us: f64,
@@ -23,7 +23,7 @@ pub struct Entry {
     pub candidates_count: u32,
 }
 
-impl Registry {
+impl Winners {
     pub fn open(cache_dir: &Path, device: &DeviceInfo) -> Self {
         Self(DeviceFile::open(cache_dir, "autotune", &device.name, device))
     }
@@ -32,12 +32,12 @@ impl Registry {
         &self.0.path
     }
 
-    pub fn get(&self, kernel: &str, bucket: &str) -> Option<&Entry> {
+    pub fn get(&self, kernel: &str, bucket: &str) -> Option<&Winner> {
         self.0.get(&key(kernel, bucket))
     }
 
     /// Stores a winner beside those that other processes have found meanwhile.
-    pub fn put(&mut self, kernel: &str, bucket: &str, entry: Entry) -> Result<(), StoreError> {
+    pub fn put(&mut self, kernel: &str, bucket: &str, entry: Winner) -> Result<(), StoreError> {
         self.0.put(key(kernel, bucket), entry)
     }
 }
@@ -62,26 +62,26 @@ mod tests {
             },
             ..DeviceInfo::default()
         };
-        let entry = Entry {
+        let entry = Winner {
             config: Config::from([("THREADS".to_owned(), 128)]),
             p50_us: 1.5,
             default_us: 2.0,
             candidates_count: 4,
         };
-        let mut registry = Registry::open(dir.path(), &device("580.1"));
+        let mut registry = Winners::open(dir.path(), &device("580.1"));
         assert_eq!(registry.get("tile_pack_fast", "batch=1"), None);
         registry.put("tile_pack_fast", "batch=1", entry.clone()).unwrap();
-        let again = Registry::open(dir.path(), &device("580.1"));
+        let again = Winners::open(dir.path(), &device("580.1"));
         assert_eq!(again.get("tile_pack_fast", "batch=1"), Some(&entry));
         assert_eq!(again.get("tile_pack_fast", "batch=2"), None);
         // Two that were opened before either found anything lose nothing.
-        let [mut one, mut other] = ["590", "590"].map(|driver| Registry::open(dir.path(), &device(driver)));
+        let [mut one, mut other] = ["590", "590"].map(|driver| Winners::open(dir.path(), &device(driver)));
         one.put("tile_pack_fast", "batch=1", entry.clone()).unwrap();
         other.put("tile_pack_fast", "batch=2", entry.clone()).unwrap();
-        let both = Registry::open(dir.path(), &device("590"));
+        let both = Winners::open(dir.path(), &device("590"));
         assert_eq!(["batch=1", "batch=2"].map(|at| both.get("tile_pack_fast", at).is_some()), [true; 2]);
-        assert_eq!(Registry::open(dir.path(), &device("570")).get("tile_pack_fast", "batch=1"), None);
+        assert_eq!(Winners::open(dir.path(), &device("570")).get("tile_pack_fast", "batch=1"), None);
         std::fs::write(again.path(), "not JSON").unwrap();
-        assert_eq!(Registry::open(dir.path(), &device("580.1")).get("tile_pack_fast", "batch=1"), None);
+        assert_eq!(Winners::open(dir.path(), &device("580.1")).get("tile_pack_fast", "batch=1"), None);
     }
 }

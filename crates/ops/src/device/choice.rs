@@ -1,7 +1,7 @@
 //! A kernel file with the constants that it is compiled with for a request.
 
 use super::Gpu;
-use crate::op::Request;
+use crate::request::Request;
 use holdpoint_cuda::compile::{Config, Source, Unit};
 use holdpoint_cuda::{CudaError, Dtype, Kernel};
 use holdpoint_model::suite::Variant;
