@@ -3,7 +3,6 @@
 use crate::done::{Done, Message};
 use crate::error::FlowError;
 use crate::release::{self, ReleaseRequest, VerificationRequest, Verified};
-use crate::support::sealing::tree_of;
 use holdpoint_evidence::attest::{self, Places, Request, Signed, Signer};
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::folder::find_file;
@@ -11,6 +10,7 @@ use holdpoint_evidence::{EvidenceError, dsse, keys};
 use holdpoint_measure::{clock, machine};
 use holdpoint_model::attest::{ReleaseFile, ReleaseMetadata, RuntimeTarget};
 use holdpoint_model::{Attestation, Envelope, ExitCode, FileError, ReleasePolicy, document};
+use holdpoint_process::git::Repository;
 use holdpoint_render::markdown;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -243,7 +243,8 @@ fn metadata(request: &AttestationRequest) -> Result<ReleaseMetadata, FlowError> 
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
     let revision = machine::revision(Path::new("."));
-    let tree_sha = revision.as_ref().and_then(|revision| tree_of(&revision.commit));
+    let tree_sha =
+        revision.as_ref().and_then(|revision| Repository::around(Path::new(".")).tree_of(&revision.commit));
     let commit_sha = match (&request.commit_sha, &revision) {
         (Some(commit), Some(revision)) if *commit != revision.commit => {
             let what = format!(

@@ -8,9 +8,9 @@ use crate::support;
 use holdpoint_evidence::hash;
 use holdpoint_gate::Policy;
 use holdpoint_gate::promote::promote;
-use holdpoint_measure::builds::Builds;
 use holdpoint_measure::clock;
 use holdpoint_model::{Baseline, Current, Machine, Promotion, Report, document};
+use holdpoint_process::git::Repository;
 use std::path::{Path, PathBuf};
 
 /// Reports to become the baseline.
@@ -30,7 +30,7 @@ pub struct PromoteRequest {
 }
 
 pub fn run(request: &PromoteRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
-    let commit = Builds::open(Path::new("."))?.resolve(&request.rev)?;
+    let commit = Repository::open(Path::new("."))?.resolve(&request.rev)?;
     let mut report_sha256 = Vec::new();
     let mut currents = Vec::new();
     let mut edited: Option<(PathBuf, String)> = None;

@@ -2,13 +2,12 @@
 
 use crate::attest::Document;
 use crate::error::FlowError;
-use crate::support::sealing::tree_of;
 use holdpoint_evidence::EvidenceError;
 use holdpoint_evidence::attest::{self, BaseRelation, Facts, Places, Problems, Signed, Signer};
 use holdpoint_evidence::keys::{self, PublicKey};
 use holdpoint_measure::{clock, machine};
 use holdpoint_model::{Attestation, Date, ExitCode, ReleasePolicy};
-use holdpoint_process::git;
+use holdpoint_process::git::Repository;
 use holdpoint_store::StoreError;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -168,16 +167,16 @@ fn relate(base: &str, head: &str) -> BaseRelation {
     if !is_hash(base) || !is_hash(head) {
         return BaseRelation::Unknown;
     }
-    let (Some(base_tree), Some(head_tree)) = (tree_of(base), tree_of(head)) else {
+    let here = Repository::around(Path::new("."));
+    let (Some(base_tree), Some(head_tree)) = (here.tree_of(base), here.tree_of(head)) else {
         return BaseRelation::Unknown;
     };
     if base_tree == head_tree {
         return BaseRelation::SameTree;
     }
-    let asked = git::ask(Path::new("."), &["merge-base", "--is-ancestor", base, head]);
-    match asked.ok().and_then(|output| output.status.code()) {
-        Some(0) => BaseRelation::Ancestor,
-        Some(1) => BaseRelation::Unrelated,
-        _ => BaseRelation::Unknown,
+    match here.is_ancestor(base, head) {
+        Ok(true) => BaseRelation::Ancestor,
+        Ok(false) => BaseRelation::Unrelated,
+        Err(_) => BaseRelation::Unknown,
     }
 }

@@ -11,10 +11,11 @@ use crate::request::{Decision, SuiteChoice};
 use crate::support::artifacts;
 use holdpoint_evidence::hash;
 use holdpoint_gate::{HasExitCode, Policy, is_search_finished};
-use holdpoint_measure::builds::{Builds, Commit, Range};
+use holdpoint_measure::builds::{Builds, Range};
 use holdpoint_measure::clock;
 use holdpoint_model::suite::Metrics;
 use holdpoint_model::{Bisection, CommitInfo, SCHEMA_VERSION, Suite};
+use holdpoint_process::git::Commit;
 use holdpoint_render::{markdown, units};
 use search::Search;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ pub(crate) fn search_with(
     let _lock = artifacts::lock(&request.artifacts, watch)?;
     holdpoint_store::check_writable(&path)?;
     let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
-    let bad = builds.resolve(&request.bad)?;
+    let bad = builds.repository().resolve(&request.bad)?;
     let builds = sides::with_benches_of(builds, &bad, &suite);
     let range = builds.range(&request.good, &request.bad)?;
     let mut bisection = Bisection { suite_sha256, ..begin(request, &suite, &builds, &range)? };
@@ -84,7 +85,7 @@ fn begin(
     builds: &Builds,
     range: &Range,
 ) -> Result<Bisection, FlowError> {
-    let (given, base) = (builds.describe(&request.good)?, &range.base);
+    let (given, base) = (builds.repository().describe(&request.good)?, &range.base);
     let mut notes = Vec::new();
     if given.hash != base.hash {
         notes.push(format!(
@@ -102,7 +103,7 @@ fn begin(
         line: None,
         suite_sha256: String::new(),
         good: info(base),
-        bad: info(&builds.describe(&request.bad)?),
+        bad: info(&builds.repository().describe(&request.bad)?),
         steps: Vec::new(),
         culprits: Vec::new(),
         evidence: None,

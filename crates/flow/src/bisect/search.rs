@@ -8,10 +8,11 @@ use crate::ab::sides::{self, Prepared, Purpose};
 use crate::error::FlowError;
 use holdpoint_gate::{Judgement, Policy, bisect_step, half_of_change};
 use holdpoint_measure::ab::Sides;
-use holdpoint_measure::builds::{Builds, Built, Commit};
+use holdpoint_measure::builds::{Builds, Built};
 use holdpoint_model::{
     AbPlan, BisectStep, Bisection, Check, CommitInfo, Revision, Side, StepOutcome, Suite, Verdict,
 };
+use holdpoint_process::git::Commit;
 use std::path::Path;
 use std::time::Instant;
 

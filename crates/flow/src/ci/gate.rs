@@ -4,8 +4,8 @@
 //! evidence for a stranger's, and judges it again.
 
 use super::annotate::{self, Level};
+use super::commits::{self, BaseSuite, SETTINGS};
 use super::event::{self, Asked, EventRequest, variable};
-use super::history::{BaseSuite, History, SETTINGS};
 use super::isolate::{self, Isolation};
 use super::{CiResult, MeasureRequest, measure, report};
 use crate::Watch;
@@ -18,7 +18,7 @@ use holdpoint_ci::guard::{Decision, Mode, Ruling, Sha, plain};
 use holdpoint_ci::outcome::{Conclusion, Outcome};
 use holdpoint_model::ExitCode;
 use holdpoint_model::suite::OnInconclusive;
-use holdpoint_process::git;
+use holdpoint_process::git::{self, Repository};
 use holdpoint_render::forms;
 use holdpoint_store::Scratch;
 use std::cell::RefCell;
@@ -92,11 +92,11 @@ fn gate(args: &GateRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowErr
     let believed = job.believed(&base)?;
     let suite = job.base_suite(&head, &believed, watch)?;
     let against = match ruling.mode {
-        Mode::Against => Some(job.history().merge_base(&base, &head)?),
+        Mode::Against => Some(commits::merge_base(&job.clone, &base, &head)?),
         Mode::Baseline => None,
     };
     let is_newer = match &against {
-        Some(against) => job.history().differs(against, &believed, &args.suite)?,
+        Some(against) => commits::differs(&job.clone, against, &believed, &args.suite)?,
         None => false,
     };
     let measured = job.measure(&head, against, &suite, watch)?;
@@ -117,6 +117,7 @@ fn gate(args: &GateRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowErr
 struct Job<'a> {
     args: &'a GateRequest,
     here: PathBuf,
+    clone: Repository,
     artifacts: PathBuf,
     scratch: Scratch,
     /// For the end: what a runner reads is printed with the result.
@@ -162,15 +163,12 @@ impl<'a> Job<'a> {
         let temp = variable("RUNNER_TEMP");
         let temp = if temp.is_empty() { std::env::temp_dir() } else { PathBuf::from(temp) };
         let scratch = Scratch::new_in(&temp)?;
-        Ok(Self { args, here, artifacts, scratch, warnings: RefCell::default() })
+        let clone = Repository::around(&here);
+        Ok(Self { args, here, clone, artifacts, scratch, warnings: RefCell::default() })
     }
 
     fn warn(&self, text: String) {
         self.warnings.borrow_mut().push(text);
-    }
-
-    fn history(&self) -> History<'_> {
-        History { repository: &self.here }
     }
 
     fn decide(&self) -> Result<Ruling, FlowError> {
@@ -183,21 +181,21 @@ impl<'a> Job<'a> {
         }
         let hosted = !self.args.gpu;
         let ruling = event::decide(&self.args.event, &Asked { hosted, ..Asked::default() })?;
-        let history = self.history();
         if let Some((head, _)) = &ruling.compared
             && event::is_gitlab(&self.args.event)
-            && !history.has(head)?
+            && !self.clone.has(head.as_str())?
         {
             self.fetch(head.as_str())?;
         }
         let suite = match &ruling.compared {
             Some((head, base)) => {
-                history.suite(&[base, head], &self.args.suite, &self.scratch.path().join("filter"))?
+                let folder = self.scratch.path().join("filter");
+                commits::read_suite(&self.clone, &[base, head], &self.args.suite, &folder)?
             }
             None => None,
         };
         let matters = suite.as_ref().map(|suite| suite.matters(&self.args.suite));
-        let ruling = event::filtered(ruling, &history, matters.as_ref())?;
+        let ruling = event::filtered(ruling, &self.clone, matters.as_ref())?;
         if hosted && !self.args.trend && ruling.mode == Mode::Baseline {
             return self.without_baseline(ruling);
         }
@@ -208,15 +206,14 @@ impl<'a> Job<'a> {
     /// left, or with its parent.
     fn without_baseline(&self, ruling: Ruling) -> Result<Ruling, FlowError> {
         let Some(head) = ruling.head_sha.clone() else { return Ok(ruling) };
-        let history = self.history();
         let mut base = None;
         for branch in &self.args.event.branch {
-            let tip = history.resolve(&format!("refs/remotes/origin/{branch}"))?;
+            let tip = commits::find(&self.clone, &format!("refs/remotes/origin/{branch}"))?;
             base = base.or(tip.filter(|tip| *tip != head));
         }
         let base = match base {
             Some(base) => Some(base),
-            None => history.parent(&head)?.as_deref().and_then(Sha::new),
+            None => commits::find(&self.clone, &format!("{head}^1"))?,
         };
         Ok(ruling.against(base.unwrap_or(head)))
     }
@@ -234,14 +231,13 @@ impl<'a> Job<'a> {
             return Ok(base.clone());
         }
         self.fetch(&format!("+refs/heads/{target}:refs/holdpoint/target"))?;
-        let tip = self.history().resolve("refs/holdpoint/target")?;
+        let tip = commits::find(&self.clone, "refs/holdpoint/target")?;
         tip.ok_or_else(|| FlowError::Input("the target branch cannot be fetched".to_owned()))
     }
 
     fn fetch(&self, what: &str) -> Result<(), FlowError> {
-        let mut git = git::checkout_command(&self.here);
-        let done = git.args(["fetch", "--quiet", "--no-recurse-submodules", "origin", what]).output();
-        let done = done.map_err(|error| FlowError::Internal(format!("cannot run git: {error}")))?;
+        let fetch = ["fetch", "--quiet", "--no-recurse-submodules", "origin", what];
+        let done = git::output(&mut self.clone.command(&fetch))?;
         if done.status.success() {
             return Ok(());
         }
@@ -250,17 +246,17 @@ impl<'a> Job<'a> {
 
     /// The suite and the settings of the base, in a folder of their own.
     fn base_suite(&self, head: &Sha, base: &Sha, watch: &dyn Watch) -> Result<BaseSuite, FlowError> {
-        let (history, folder) = (self.history(), self.base());
+        let folder = self.base();
         for commit in [head, base] {
-            if !history.has(commit)? {
+            if !self.clone.has(commit.as_str())? {
                 return Err(FlowError::Input(format!(
                     "the checkout does not have the commit {commit}: it needs the whole history (fetch-depth: 0)"
                 )));
             }
         }
-        history.extract(base, &folder)?;
+        commits::extract_settings(&self.clone, base, &folder)?;
         let file = &self.args.suite;
-        let Some(suite) = history.suite(&[base, head], file, &folder)? else {
+        let Some(suite) = commits::read_suite(&self.clone, &[base, head], file, &folder)? else {
             return Err(FlowError::Input(format!(
                 "{file}: neither the base nor the change has this suite; \"holdpoint init\" writes a first one"
             )));

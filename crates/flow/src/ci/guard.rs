@@ -1,11 +1,12 @@
 //! `holdpoint ci guard`: may this run touch the GPU?
 
 use super::CiResult;
+use super::commits;
 use super::event::{self, Asked, EventRequest, variable};
-use super::history::History;
 use crate::done::Done;
 use crate::error::FlowError;
 use holdpoint_model::ExitCode;
+use holdpoint_process::git::Repository;
 use holdpoint_store::Scratch;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -38,15 +39,17 @@ pub fn run(args: &GuardRequest) -> Result<Done<CiResult>, FlowError> {
     };
     let mut ruling = event::decide(&args.event, &asked)?;
     if let Some(repository) = &args.repository {
-        let history = History { repository };
+        let clone = Repository::around(repository);
         let scratch = Scratch::new()?;
-        let commits = ruling.compared.clone();
-        let suite = match (&args.suite, &commits) {
-            (Some(file), Some((head, base))) => history.suite(&[base, head], file, scratch.path())?,
+        let compared = ruling.compared.clone();
+        let suite = match (&args.suite, &compared) {
+            (Some(file), Some((head, base))) => {
+                commits::read_suite(&clone, &[base, head], file, scratch.path())?
+            }
             _ => None,
         };
         let matters = args.suite.as_ref().zip(suite.as_ref()).map(|(file, suite)| suite.matters(file));
-        ruling = event::filtered(ruling, &history, matters.as_ref())?;
+        ruling = event::filtered(ruling, &clone, matters.as_ref())?;
     }
     let file = args.output.clone().or_else(|| Some(PathBuf::from(variable("GITHUB_OUTPUT"))));
     if let Some(file) = file.filter(|file| !file.as_os_str().is_empty()) {

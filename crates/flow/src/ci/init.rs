@@ -5,7 +5,7 @@ use crate::done::Done;
 use crate::error::FlowError;
 use holdpoint_ci::workflows::{File, Forge, Part, Settings, files};
 use holdpoint_model::ExitCode;
-use holdpoint_process::git;
+use holdpoint_process::git::Repository;
 use serde::Serialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -194,7 +194,7 @@ fn settings(request: &WorkflowsRequest) -> Result<Settings, FlowError> {
         (request.forks, Part::Forks),
     ];
     let branches = match request.branch.as_slice() {
-        [] => vec![git::default_branch(&request.dir)],
+        [] => vec![Repository::around(&request.dir).default_branch()],
         given => given.to_vec(),
     };
     Ok(Settings {

@@ -1,11 +1,11 @@
 //! `holdpoint ci`: the commands that pipelines call.
 
 mod annotate;
+mod commits;
 mod decided;
 mod event;
 mod gate;
 mod guard;
-mod history;
 mod init;
 mod isolate;
 mod measure;

@@ -20,9 +20,9 @@ use holdpoint_gate::history::{
 };
 use holdpoint_gate::{HasExitCode, tolerance_asked};
 use holdpoint_history::{Access, Location, NewPoint, RunRecord, Store, series_id};
-use holdpoint_measure::builds::Builds;
 use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Current, HistoryLevel, Report, Series, SeriesFilter, Suite, Track};
+use holdpoint_process::git::Repository;
 use holdpoint_render::markdown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -181,6 +181,6 @@ fn last_good(gate: &HistoryGate<'_>, known: &BTreeMap<String, Series>) -> Option
     if !gate.can_build() {
         return None;
     }
-    let here = Builds::open(Path::new(".")).and_then(|builds| builds.resolve("HEAD")).ok();
+    let here = Repository::open(Path::new(".")).and_then(|here| here.resolve("HEAD")).ok();
     last_good_of(known.values(), here.as_deref())
 }

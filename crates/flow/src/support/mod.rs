@@ -19,7 +19,6 @@ pub use future::{is_future, refuse_future};
 pub use person::{is_person, person};
 
 use crate::error::FlowError;
-use holdpoint_process::git;
 use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
@@ -36,11 +35,6 @@ pub fn save(path: &Path, document: &impl Serialize) -> Result<(), FlowError> {
     }
 }
 
-/// Git that shows a token to whoever asks for a password; it stands in no command and in no file.
 pub fn git_with_token(dir: &Path, token: &str) -> Command {
-    let helper =
-        "credential.helper=!echo username=x-access-token; echo \"password=$HOLDPOINT_PUSH_SECRET\"; :";
-    let mut git = git::checkout_command(dir);
-    git.args(["-c", "credential.helper=", "-c", helper]).env("HOLDPOINT_PUSH_SECRET", token);
-    git
+    holdpoint_process::git::Repository::around(dir).command_with_token(token, &[])
 }

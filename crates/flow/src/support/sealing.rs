@@ -10,7 +10,7 @@ use holdpoint_evidence::{EvidenceError, SigningKey, hash, keys};
 use holdpoint_measure::clock;
 use holdpoint_model::seal::SealedSuite;
 use holdpoint_model::{Kind, Machine, Revision, SCHEMA_VERSION, Seal, SealState, Suite, json};
-use holdpoint_process::git;
+use holdpoint_process::git::Repository;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -121,7 +121,7 @@ impl Sealing {
             command: of.command.to_owned(),
             sealed_at_utc: clock::timestamp_utc(),
             holdpoint: env!("CARGO_PKG_VERSION").to_owned(),
-            tree: commit.as_deref().and_then(tree_of),
+            tree: commit.as_deref().and_then(|commit| Repository::around(Path::new(".")).tree_of(commit)),
             commit,
             dirty: of.revision.map(|revision| revision.dirty),
             suite: SealedSuite {
@@ -140,14 +140,6 @@ impl Sealing {
         holdpoint_store::write_text(&path, &text)?;
         Ok(if self.key.is_some() { "" } else { "\nunsealed: no key was given (--seal-key)" })
     }
-}
-
-/// The hash of a commit's tree.
-pub fn tree_of(commit: &str) -> Option<String> {
-    let output =
-        git::ask(Path::new("."), &["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")]);
-    let output = output.ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn name_of(path: &Path) -> String {

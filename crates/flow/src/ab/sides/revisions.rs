@@ -55,12 +55,12 @@ pub struct Revisions {
 impl Revisions {
     pub(super) fn read(suite: &Suite, base: Base, head: &Head) -> Result<Self, FlowError> {
         let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
-        let base_commit = builds.resolve(&base.revision)?;
+        let base_commit = builds.repository().resolve(&base.revision)?;
         let (name, changes) = match head {
             Head::Rev(rev) => (rev.as_str(), Vec::new()),
             Head::WorkTree { .. } => ("HEAD", builds.changes()?),
         };
-        let commit = builds.resolve(name)?;
+        let commit = builds.repository().resolve(name)?;
         let is_in_place = !changes.is_empty() || matches!(head, Head::WorkTree { in_place: true });
         let in_place = is_in_place.then(|| builds.changes_sha256()).transpose()?;
         let head = if is_in_place { "working tree" } else { name }.to_owned();
@@ -75,7 +75,9 @@ impl Revisions {
     /// Refuses a work tree that is not the one that was looked at.
     fn check_work_tree(&self) -> Result<(), FlowError> {
         let Some(changes_sha256) = &self.in_place else { return Ok(()) };
-        if self.builds.resolve("HEAD")? == self.commit && self.builds.changes_sha256()? == *changes_sha256 {
+        if self.builds.repository().resolve("HEAD")? == self.commit
+            && self.builds.changes_sha256()? == *changes_sha256
+        {
             return Ok(());
         }
         Err(FlowError::Input(format!(
@@ -117,7 +119,7 @@ pub(super) fn prepare(
     let sides = with_settings(base_suite, head_suite, decide);
     // A hash says nothing to a reader; the subject does.
     let of = |name: &str, commit: String, dirty| {
-        let subject = (name == commit).then(|| builds.describe(&commit).ok()).flatten();
+        let subject = (name == commit).then(|| builds.repository().describe(&commit).ok()).flatten();
         let label = subject.map(|commit| commit.subject).filter(|subject| !subject.is_empty());
         let label = label.unwrap_or_else(|| name.to_owned());
         Side { label, revision: Some(Revision { commit, dirty }), ..Side::default() }
