@@ -9,6 +9,7 @@ mod show;
 
 use args::{Args, Command};
 use clap::FromArgMatches;
+use holdpoint_flow::request::OwnProcess;
 use holdpoint_flow::{self as flow, Done, FlowError, Watch};
 use holdpoint_measure::worker::peak;
 use holdpoint_measure::{doctor, jobs};
@@ -44,7 +45,8 @@ pub fn main() -> ExitCode {
     interrupt::listen();
     if let Ok(program) = std::env::current_exe() {
         peak::launch_with(program.clone());
-        jobs::watchdog::guard_with(vec![program.into(), "watchdog".into()]);
+        let watchdog = [vec![program.into()], OwnProcess::Watchdog.arguments()].concat();
+        jobs::watchdog::guard_with(watchdog);
     }
     let done = hide_secrets().and_then(|()| run(args.command, &output));
     jobs::sweep();

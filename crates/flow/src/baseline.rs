@@ -4,7 +4,7 @@ use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::promote::PromoteRequest;
-use crate::request::{PolicyChoice, SuiteChoice};
+use crate::request::{OwnProcess, PolicyChoice, SuiteChoice};
 use crate::support::artifacts;
 use crate::support::links;
 use crate::support::suites::{self, LoadedSuite};
@@ -247,21 +247,15 @@ pub fn measure_runs(
     runs_count: u32,
     watch: &dyn Watch,
 ) -> Result<Vec<Report>, FlowError> {
-    let internal = |what: &str, error: std::io::Error| FlowError::Internal(format!("{what}: {error}"));
-    let program = std::env::current_exe().map_err(|e| internal("cannot find this program again", e))?;
     let dir = Scratch::new()?;
     let mut reports = Vec::new();
     for run in 1..=runs_count {
         watch.progress(&format!("run {run} of {runs_count}"));
         let path = dir.path().join(format!("run-{run}.json"));
-        let mut command = holdpoint_process::command(&program);
-        command
-            .args(["--quiet", "run", "--output"])
-            .arg(&path)
-            .args(suite.choice.flags())
-            .stdout(Stdio::null());
-        command.args(["--parent", &std::process::id().to_string()]);
-        let status = command.status().map_err(|e| internal("cannot start a run", e))?;
+        let (suite_choice, parent) = (suite.choice.clone(), std::process::id());
+        let step = OwnProcess::Run { suite: suite_choice, output: path.clone(), parent };
+        let status = step.command()?.stdout(Stdio::null()).status();
+        let status = status.map_err(|error| FlowError::Internal(format!("cannot start a run: {error}")))?;
         if !path.exists() {
             return Err(FlowError::Internal(format!("run {run} ended with {status} and left no report")));
         }

@@ -7,7 +7,7 @@ use crate::attest::{self, AttestationRequest};
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::gate::{BaselineQuestion, Gated, StoredGate};
-use crate::request::{EvidenceFiles, HistoryChoice, ProfileOn, SidesRequest, SuiteChoice};
+use crate::request::{EvidenceFiles, HistoryChoice, MeasureRequest, ProfileOn, SidesRequest, SuiteChoice};
 use crate::support::artifacts;
 use crate::support::rules::Rules;
 use crate::support::suites::{self, LoadedSuite};
@@ -15,25 +15,7 @@ use crate::{Watch, ab, run};
 use holdpoint_measure::builds::Builds;
 use holdpoint_model::ExitCode;
 use holdpoint_model::attest::RuntimeTarget;
-use std::path::{Path, PathBuf};
-
-/// A revision to be measured: paths are absolute, and the current folder is the checkout.
-#[derive(Clone, Debug)]
-pub struct MeasureRequest {
-    /// The suite, as it is at the base.
-    pub suite: PathBuf,
-    /// The folder of the checkout that paths in the suite are relative to.
-    pub workdir: PathBuf,
-    /// The folder `.holdpoint` of the base.
-    pub settings: PathBuf,
-    pub artifacts: PathBuf,
-    /// The commit that is measured.
-    pub head: String,
-    /// The commit that it is compared with, side by side; a stored baseline if absent.
-    pub against: Option<String>,
-    pub gpu: bool,
-    pub trend: bool,
-}
+use std::path::Path;
 
 /// Measures, judges, and leaves the evidence with a draft of the release attestation.
 pub fn run(request: &MeasureRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {

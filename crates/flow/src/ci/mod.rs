@@ -21,7 +21,6 @@ pub use holdpoint_ci::guard::Mode;
 use holdpoint_ci::guard::Ruling;
 pub use holdpoint_ci::workflows::Forge;
 pub use init::{Files, WorkflowsRequest};
-pub use measure::MeasureRequest;
 pub use notify::NotifyRequest;
 pub use promote::ProposalRequest;
 pub use report::ReportRequest;
@@ -30,6 +29,7 @@ use crate::Watch;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
 use crate::gate::Gated;
+use crate::request::MeasureRequest;
 use holdpoint_model::ExitCode;
 
 /// What a pipeline asks for.

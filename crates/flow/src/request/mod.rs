@@ -3,6 +3,7 @@
 mod decision;
 mod engine;
 mod evidence;
+mod own_process;
 mod policy;
 mod suite;
 
@@ -12,5 +13,6 @@ pub use engine::EngineChoice;
 pub use evidence::{EvidenceFiles, HistoryChoice, ProfileOn};
 pub use holdpoint_gate::Policy;
 pub use holdpoint_history::Location;
+pub use own_process::{MeasureRequest, OwnProcess, WorkerRequest};
 pub use policy::{PolicyChoice, check_policy_of_sides, policy_of_sides};
 pub use suite::SuiteChoice;

@@ -2,7 +2,7 @@
 
 use crate::Watch;
 use crate::error::FlowError;
-use crate::request::SuiteChoice;
+use crate::request::{OwnProcess, SuiteChoice, WorkerRequest};
 use crate::support::engines;
 use holdpoint_measure::{harness, worker};
 use holdpoint_model::limits::clean_text;
@@ -175,14 +175,9 @@ fn placed(mut suite: Suite, choice: &SuiteChoice, names: &[&str], slowdown: f64)
         if !is_own(&suite, name) {
             continue;
         }
-        let program = std::env::current_exe()
-            .map_err(|error| FlowError::Internal(format!("cannot find this program: {error}")))?;
-        let file = absolute_name(&choice.name)?;
-        // As long for one side as for the other: the length of the arguments moves the stack.
-        let (slowdown, device) = (format!("{:08.3}%", slowdown * 100.0), suite.device.to_string());
-        let command = [&*program.to_string_lossy(), "worker", "--suite", &file, "--worker", name];
-        let flags = ["--device", &device, "--slowdown", &slowdown];
-        let command = command.into_iter().chain(flags).map(str::to_owned).collect();
+        let served = SuiteChoice::new(&absolute_name(&choice.name)?, Some(suite.device));
+        let worker = WorkerRequest { suite: served, worker: Some((*name).to_owned()), slowdown, tail: 0.0 };
+        let command = OwnProcess::Worker(worker).words()?;
         // A process on a device takes a quarter of a second to start; what it allocates is placed anew for each unit.
         let (single_threaded, units_per_process) = match *name {
             WORKER_BUILTIN => (true, 1),
