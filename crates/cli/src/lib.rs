@@ -6,6 +6,7 @@ mod options;
 mod output;
 mod progress;
 mod show;
+mod streams;
 
 use args::{Args, Command};
 use clap::FromArgMatches;
@@ -26,11 +27,11 @@ pub fn main() -> ExitCode {
     if let [_, command, program @ ..] = arguments.as_slice()
         && command == peak::COMMAND
     {
-        let peak = peak::call(program).map(|bytes| output::print(&format!("{bytes}\n")));
+        let peak = peak::call(program).map(|bytes| streams::print(&format!("{bytes}\n")));
         return if matches!(peak, Some(Ok(()))) { ExitCode::Ok } else { ExitCode::Internal };
     }
     if let Some(help) = args::help_all(&arguments) {
-        return if output::print(&help).is_ok() { ExitCode::Ok } else { ExitCode::Internal };
+        return if streams::print(&help).is_ok() { ExitCode::Ok } else { ExitCode::Internal };
     }
     let matches = args::command().try_get_matches();
     let args = match matches.and_then(|matches| Args::from_arg_matches(&matches)) {
@@ -110,7 +111,7 @@ fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError>
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut args::command(), "holdpoint", &mut script);
-            output::print(&String::from_utf8_lossy(&script)).map(|()| ExitCode::Ok)
+            streams::print(&String::from_utf8_lossy(&script)).map(|()| ExitCode::Ok)
         }
     }
 }

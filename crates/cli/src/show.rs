@@ -1,8 +1,10 @@
 //! Printing the results of commands.
 
 use crate::args::Format;
-use crate::output::{Output, print};
+use crate::output::Output;
+use crate::streams::print;
 use holdpoint_flow::attest::Attested;
+use holdpoint_flow::attest::release::Verified;
 use holdpoint_flow::checklist::Filled;
 use holdpoint_flow::ci::CiResult;
 use holdpoint_flow::fuzz::Fuzzed;
@@ -10,7 +12,6 @@ use holdpoint_flow::gate::Gated;
 use holdpoint_flow::history::HistoryResult;
 use holdpoint_flow::init::Started;
 use holdpoint_flow::profile::Profiled;
-use holdpoint_flow::release::Verified;
 use holdpoint_flow::replay::Replay;
 use holdpoint_flow::report::{Document, Shown};
 use holdpoint_flow::roofline::Placed;

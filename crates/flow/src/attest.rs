@@ -1,8 +1,9 @@
 //! `holdpoint attest`: say what a release rests on, sign it, check it again.
 
+pub mod release;
+
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::release::{self, ReleaseRequest, VerificationRequest, Verified};
 use holdpoint_evidence::attest::{self, Places, Request, Signed, Signer};
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::folder::find_file;
@@ -12,6 +13,7 @@ use holdpoint_model::attest::{ReleaseFile, ReleaseMetadata, RuntimeTarget};
 use holdpoint_model::{Attestation, Envelope, ExitCode, FileError, ReleasePolicy, document};
 use holdpoint_process::git::Repository;
 use holdpoint_render::markdown;
+use release::{ReleaseRequest, VerificationRequest, Verified};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

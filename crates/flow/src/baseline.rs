@@ -1,9 +1,10 @@
 //! `holdpoint baseline`: record, append, promote, show, template, fit.
 
+pub mod promote;
+
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::promote::PromoteRequest;
 use crate::request::{OwnProcess, PolicyChoice, SuiteChoice};
 use crate::support::artifacts;
 use crate::support::links;
@@ -16,6 +17,7 @@ use holdpoint_model::{Baseline, Current, ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::html;
 use holdpoint_stats::sequential::ALARM_RATE;
 use holdpoint_store::{FolderLock, Scratch};
+use promote::PromoteRequest;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -76,7 +78,7 @@ pub fn run(request: &BaselineRequest, watch: &dyn Watch) -> Result<Done<Baseline
             finish_recorded(&path, baseline, &gate, watch)
         }
         BaselineRequest::Append(request) => append(request, watch),
-        BaselineRequest::Promote(request) => crate::promote::run(request, watch),
+        BaselineRequest::Promote(request) => promote::run(request, watch),
         BaselineRequest::Template(request) => {
             // Of Apex-X's tolerances, which ask for nothing that runs could not serve.
             let (path, baseline, _) = make(request, watch, |runs, _| record::template(runs))?;

@@ -1,9 +1,9 @@
 //! `holdpoint checklist`: evidence into a checklist, between its markers.
 
 use crate::Watch;
+use crate::attest::release::{self, VerificationRequest, Verified};
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::release::{self, VerificationRequest, Verified};
 use holdpoint_evidence::{EvidenceError, checklist};
 use holdpoint_model::ExitCode;
 use holdpoint_render::markdown;

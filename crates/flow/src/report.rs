@@ -7,6 +7,7 @@ use crate::error::FlowError;
 use crate::support::artifacts;
 use crate::support::ceilings;
 use crate::support::exports;
+pub use crate::support::exports::ExportForm;
 use crate::support::imports;
 use crate::support::links;
 use crate::trend::{self, ShownHistory};
@@ -47,23 +48,6 @@ pub enum ReportForm {
     Junit,
     Sarif,
     Export(ExportForm),
-}
-
-/// The forms of programs that keep or draw numbers (docs/imports.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExportForm {
-    Bmf,
-    GithubActionBenchmark,
-    Openmetrics,
-    Csv,
-    Parquet,
-}
-
-impl ExportForm {
-    /// Whether it holds samples and nothing else.
-    pub fn is_samples(self) -> bool {
-        matches!(self, Self::Csv | Self::Parquet)
-    }
 }
 
 /// A document that is shown again, and why its judgement does not hold.

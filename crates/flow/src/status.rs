@@ -3,8 +3,9 @@
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::request::SuiteChoice;
+use crate::request::{OWN_FILE, default_suite};
 use crate::support::artifacts;
-use crate::support::suites::{self, OWN_FILE};
+use crate::support::suites;
 use holdpoint_evidence::rejudge::Rejudged;
 use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Calibration, ExitCode, Stated, Suite, Verdict};
@@ -40,7 +41,7 @@ impl Status {
 const CI_FILES: [&str; 2] = [".github/workflows/perf.yml", ".gitlab/holdpoint.yml"];
 
 pub fn run() -> Result<Done<Status>, FlowError> {
-    let name = suites::default_name();
+    let name = default_suite();
     let is_own = name.ends_with(OWN_FILE);
     let suite = suites::load(&SuiteChoice::new(&name, None))?;
     let fingerprint = machine_for(&suite).fingerprint;

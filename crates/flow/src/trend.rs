@@ -4,7 +4,7 @@ use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::history;
-use crate::request::SuiteChoice;
+use crate::request::{SuiteChoice, default_suite};
 use crate::support::imports;
 use crate::support::{links, refuse_future, suites};
 use holdpoint_gate::history::{find_changes, trend_status};
@@ -121,7 +121,7 @@ fn read(source: &TrendSource, watch: &dyn Watch) -> Result<ShownHistory, FlowErr
             read_file(&holdpoint_store::trend_path(dir, name), watch)
         }
         TrendSource::Suite { name: None, dir } => {
-            let suite = suites::load(&SuiteChoice::new(&suites::default_name(), None))?;
+            let suite = suites::load(&SuiteChoice::new(&default_suite(), None))?;
             read_file(&holdpoint_store::trend_path(dir, &suite.name), watch)
         }
         TrendSource::History { location, suite, workload } => {

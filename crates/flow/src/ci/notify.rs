@@ -1,7 +1,7 @@
 //! `holdpoint ci notify`: tell people how it came out.
 
 use super::CiResult;
-use super::{own_url, variable};
+use crate::ci_job::{own_url, variable};
 use crate::done::{Done, Message};
 use crate::error::FlowError;
 use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, Found};

@@ -3,16 +3,17 @@
 //! The evidence is judged again, and the baseline is made of it by `baseline promote`. One branch, whatever happens: the newest proposal
 //! takes the place of the one before.
 
+use super::CiResult;
 use super::commits;
 use super::event::variable;
 use super::gate::DECISION;
-use super::{CiResult, own_url};
+use crate::Watch;
 use crate::baseline::FOLDER_DEFAULT as BASELINES;
+use crate::baseline::promote::{self, PromoteRequest};
+use crate::ci_job::own_url;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::promote::PromoteRequest;
 use crate::support::artifacts::{Found, REPORT};
-use crate::{Watch, promote};
 use holdpoint_ci::github::Client;
 use holdpoint_ci::guard::Sha;
 use holdpoint_model::{ExitCode, Verdict};

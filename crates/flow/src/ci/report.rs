@@ -3,8 +3,8 @@
 
 use super::CiResult;
 use super::decided::Decided;
-use super::{own_url, variable};
 use crate::Watch;
+use crate::ci_job::{own_url, variable};
 use crate::done::{Done, Message};
 use crate::error::FlowError;
 use crate::support::artifacts::Found;

@@ -4,8 +4,9 @@ mod detect;
 
 use crate::done::Done;
 use crate::error::FlowError;
+use crate::request::OWN_FILE;
 use crate::request::SuiteChoice;
-use crate::support::suites::{self, OWN_FILE};
+use crate::support::suites;
 use crate::{Watch, run};
 use detect::{Files, Proposal};
 use holdpoint_gate::HasExitCode;

@@ -2,7 +2,7 @@
 //!
 //! Hashes are of what is written, not of what lies on the disk afterwards, where whatever was measured might still write.
 
-use crate::ci;
+use crate::ci_job;
 use crate::error::FlowError;
 use crate::support::save;
 use holdpoint_evidence::seal::{self, Origin};
@@ -132,7 +132,7 @@ impl Sealing {
             samples_sha256: self.samples,
             files: self.files,
             machine_fingerprint: of.machine.map(|machine| machine.fingerprint.clone()),
-            ci_run_url: ci::own_url(),
+            ci_run_url: ci_job::own_url(),
             builds_on: self.builds_on,
             public_key: None,
         };

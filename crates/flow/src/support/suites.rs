@@ -24,21 +24,6 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("ceilings-gpu", include_str!("../../../../suites/ceilings-gpu.toml")),
 ];
 
-/// The file of a repository's own suite.
-pub const OWN_FILE: &str = "perf.toml";
-
-/// The suite of a command that names none: the repository's own, else the built-in ops.
-pub fn default_name() -> String {
-    let here = std::env::current_dir().unwrap_or_default();
-    // A file above the repository is somebody else's.
-    let depth = here.ancestors().take_while(|folder| !folder.join(".git").exists()).count();
-    let found = here.ancestors().take(depth + 1).position(|folder| folder.join(OWN_FILE).is_file());
-    match found {
-        Some(above) => format!("{}{OWN_FILE}", "../".repeat(above)),
-        None => "cpu".to_owned(),
-    }
-}
-
 /// Reads the suite that was named, and checks that its built-in ops can do what it asks.
 pub fn load(choice: &SuiteChoice) -> Result<Suite, FlowError> {
     let name = choice.name.as_str();
