@@ -11,7 +11,7 @@ mod streams;
 use args::{Args, Command};
 use clap::FromArgMatches;
 use holdpoint_flow::request::OwnProcess;
-use holdpoint_flow::{self as flow, Done, FlowError, Watch};
+use holdpoint_flow::{self as flow, CommandResult, FlowError, Watch};
 use holdpoint_measure::worker::peak;
 use holdpoint_measure::{doctor, jobs};
 use holdpoint_model::ExitCode;
@@ -91,7 +91,7 @@ fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError>
         Command::Roofline(args) => show(flow::roofline::run(&args.into(), output)?, output),
         Command::Cache(args) => show(flow::cache::run(&args.into())?, output),
         Command::Init(args) => show(flow::init::run(&args.into(), output)?, output),
-        Command::Doctor => show(Done::new(doctor::runtime_caps(), ExitCode::Ok), output),
+        Command::Doctor => show(CommandResult::new(doctor::runtime_caps(), ExitCode::Ok), output),
         Command::Profile(args) => show(flow::profile::run(&args.into(), output)?, output),
         Command::Sanitize(args) => show(flow::sanitize::run(&args.into(), output)?, output),
         Command::Tune(args) => show(flow::tune::run(&args.into(), output)?, output),
@@ -117,7 +117,7 @@ fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError>
 }
 
 /// Prints the result of a command, then its notes.
-fn show<T: Show>(done: Done<T>, output: &Output) -> Result<ExitCode, FlowError> {
+fn show<T: Show>(done: CommandResult<T>, output: &Output) -> Result<ExitCode, FlowError> {
     done.document.show(output)?;
     done.notes.iter().for_each(|note| output.note(note));
     done.end

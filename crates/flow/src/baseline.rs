@@ -3,7 +3,7 @@
 pub mod promote;
 
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::request::{OwnProcess, PolicyChoice, SuiteChoice};
 use crate::support::artifacts;
@@ -71,7 +71,7 @@ pub struct BaselinePage {
     pub repository: Option<String>,
 }
 
-pub fn run(request: &BaselineRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+pub fn run(request: &BaselineRequest, watch: &dyn Watch) -> Result<CommandResult<Baseline>, FlowError> {
     match request {
         BaselineRequest::Record(request) => {
             let (path, baseline, gate) = make(request, watch, record)?;
@@ -97,7 +97,7 @@ pub fn run(request: &BaselineRequest, watch: &dyn Watch) -> Result<Done<Baseline
     }
 }
 
-fn show(request: &BaselinePage, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+fn show(request: &BaselinePage, watch: &dyn Watch) -> Result<CommandResult<Baseline>, FlowError> {
     let baseline = holdpoint_store::read_baseline(&path_of(&request.which)?)?;
     if let Some(path) = &request.html {
         let newest = baseline.runs.iter().rev().find_map(|run| run.revision.as_ref());
@@ -107,7 +107,7 @@ fn show(request: &BaselinePage, watch: &dyn Watch) -> Result<Done<Baseline>, Flo
         holdpoint_store::write_text(path, &html::baseline(&baseline, &extras))?;
         watch.note(&format!("html: {}", path.display()));
     }
-    Ok(Done::new(baseline, ExitCode::Ok))
+    Ok(CommandResult::new(baseline, ExitCode::Ok))
 }
 
 fn make(
@@ -125,13 +125,13 @@ fn make(
 }
 
 /// A baseline with the tolerances that its suite asks for.
-pub fn record(currents: &[Current], gate: &GateSettings) -> Result<Baseline, RecordError> {
+pub(crate) fn record(currents: &[Current], gate: &GateSettings) -> Result<Baseline, RecordError> {
     let baseline = record::record(currents, gate.alarm_rate.unwrap_or(ALARM_RATE))?;
     // What nobody asks for is left to the policy that will judge by it.
     Ok(set_tolerances(baseline, None, gate, Policy::AllowedMax))
 }
 
-fn append(request: &RecordRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+fn append(request: &RecordRequest, watch: &dyn Watch) -> Result<CommandResult<Baseline>, FlowError> {
     let suite = LoadedSuite::read(&request.suite)?;
     let path = match &request.baseline {
         Some(path) => path.clone(),
@@ -183,11 +183,11 @@ fn finish_recorded(
     baseline: Baseline,
     gate: &GateSettings,
     watch: &dyn Watch,
-) -> Result<Done<Baseline>, FlowError> {
+) -> Result<CommandResult<Baseline>, FlowError> {
     let policy = PolicyChoice::default().policy(gate)?;
     let done = finish(path, baseline)?;
     let exit = say_what_it_serves(&done.document, policy, watch);
-    Ok(Done { end: Ok(exit), ..done })
+    Ok(CommandResult { end: Ok(exit), ..done })
 }
 
 /// A baseline that cannot serve its tolerance is kept, says so, and ends as inconclusive, as its gates will.
@@ -201,9 +201,9 @@ pub(crate) fn say_what_it_serves(baseline: &Baseline, policy: Policy, watch: &dy
     }
 }
 
-pub(crate) fn finish(path: &Path, baseline: Baseline) -> Result<Done<Baseline>, FlowError> {
+pub(crate) fn finish(path: &Path, baseline: Baseline) -> Result<CommandResult<Baseline>, FlowError> {
     holdpoint_store::write_json(path, &baseline)?;
-    Ok(Done::new(baseline, ExitCode::Ok).with_note(format!("baseline: {}", path.display())))
+    Ok(CommandResult::new(baseline, ExitCode::Ok).with_note(format!("baseline: {}", path.display())))
 }
 
 /// Where a baseline belongs that was not given a place.
@@ -215,7 +215,7 @@ fn own_path(dir: &Path, baseline: &Baseline) -> Result<PathBuf, FlowError> {
 }
 
 /// Where this machine's baseline of a suite lies.
-pub fn this_machines(suite: &Suite, dir: &Path) -> PathBuf {
+pub(crate) fn this_machines(suite: &Suite, dir: &Path) -> PathBuf {
     holdpoint_store::baseline_path(dir, &suite.name, &machine::machine_for(suite).fingerprint)
 }
 
@@ -244,7 +244,7 @@ fn existing_own_path(suite: &Suite, choice: &SuiteChoice, dir: &Path) -> Result<
 /// Measures a suite several times, each time in a new process: what a process is lucky or unlucky with, such
 /// as its address layout, then shows in the spread between runs. A run that is not `ok` is the last. Each process reads the
 /// suite again, which has to be the one that was read before anything was measured.
-pub fn measure_runs(
+pub(crate) fn measure_runs(
     suite: &LoadedSuite,
     runs_count: u32,
     watch: &dyn Watch,

@@ -6,11 +6,11 @@ mod stored;
 
 pub(crate) use stored::StoredGate;
 
-use crate::ab::sides::{Base, Head, Planned};
+use crate::ab::sides::{Base, Head, PlannedSides};
 use crate::baseline::FOLDER_DEFAULT;
-use crate::decided::Decided;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::judgement_with_samples::JudgementWithSamples;
 use crate::request::{EvidenceFiles, Location, PolicyChoice, SidesRequest, SuiteChoice};
 use crate::support::artifacts;
 use crate::support::rules::Rules;
@@ -96,8 +96,8 @@ impl BaselineQuestion {
 
 /// The outcome of a gate.
 #[derive(Debug)]
-pub enum Gated {
-    Decided(Box<Decided>),
+pub enum GateResult {
+    Judged(Box<JudgementWithSamples>),
     /// There was no baseline; this one was recorded.
     Recorded(Box<Baseline>),
     /// There was no baseline, and none could be made of the runs; this is the last of them.
@@ -106,13 +106,13 @@ pub enum Gated {
     NoBaseline,
 }
 
-impl Gated {
-    pub(crate) fn decided(decided: Decided) -> Self {
-        Self::Decided(Box::new(decided))
+impl GateResult {
+    pub(crate) fn decided(decided: JudgementWithSamples) -> Self {
+        Self::Judged(Box::new(decided))
     }
 }
 
-pub fn run(request: &GateRequest, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+pub fn run(request: &GateRequest, watch: &dyn Watch) -> Result<CommandResult<GateResult>, FlowError> {
     let files = &request.files;
     let _lock = artifacts::lock(&files.artifacts, watch)?;
     let suite = LoadedSuite::read(&request.suite)?;
@@ -124,7 +124,7 @@ pub fn run(request: &GateRequest, watch: &dyn Watch) -> Result<Done<Gated>, Flow
                 note_unused_baseline(&suite.as_run, watch);
             }
             let planned = plan_sides(suite.as_run, base, sides)?;
-            Ok(ab::decide(planned, rules, &sides.how, files, watch)?.map(Gated::decided))
+            Ok(ab::decide(planned, rules, &sides.how, files, watch)?.map(GateResult::decided))
         }
         Comparand::History { location, last_good, sides } => {
             history::run(&HistoryGate { suite: &suite, location, last_good, sides, files, rules }, watch)
@@ -152,6 +152,6 @@ fn note_unused_baseline(suite: &Suite, watch: &dyn Watch) {
 }
 
 /// The work tree beside a revision.
-fn plan_sides(suite: Suite, base: Base, sides: &GateSides) -> Result<Planned, FlowError> {
-    Planned::revisions(suite, base, &Head::WorkTree { in_place: sides.in_place })
+fn plan_sides(suite: Suite, base: Base, sides: &GateSides) -> Result<PlannedSides, FlowError> {
+    PlannedSides::revisions(suite, base, &Head::WorkTree { in_place: sides.in_place })
 }

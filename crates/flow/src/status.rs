@@ -1,6 +1,6 @@
 //! `holdpoint` without a command: where a repository stands, and the next step.
 
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::request::SuiteChoice;
 use crate::request::{OWN_FILE, default_suite};
@@ -40,7 +40,7 @@ impl Status {
 /// Files that CI runs `holdpoint` by.
 const CI_FILES: [&str; 2] = [".github/workflows/perf.yml", ".gitlab/holdpoint.yml"];
 
-pub fn run() -> Result<Done<Status>, FlowError> {
+pub fn run() -> Result<CommandResult<Status>, FlowError> {
     let name = default_suite();
     let is_own = name.ends_with(OWN_FILE);
     let suite = suites::load(&SuiteChoice::new(&name, None))?;
@@ -83,7 +83,7 @@ pub fn run() -> Result<Done<Status>, FlowError> {
         ci: ci.map_or_else(|| "not set up".to_owned(), str::to_owned),
         next,
     };
-    Ok(Done::new(status, ExitCode::Ok))
+    Ok(CommandResult::new(status, ExitCode::Ok))
 }
 
 /// Whether `init` has left something to fill in.

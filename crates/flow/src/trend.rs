@@ -1,7 +1,7 @@
 //! `holdpoint trend`: keep and show a suite's history.
 
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::history;
 use crate::request::{SuiteChoice, default_suite};
@@ -87,7 +87,10 @@ impl Serialize for ShownHistory {
 }
 
 /// Runs the command. Only `show` has points to show.
-pub fn run(request: &TrendRequest, watch: &dyn Watch) -> Result<Done<Option<ShownHistory>>, FlowError> {
+pub fn run(
+    request: &TrendRequest,
+    watch: &dyn Watch,
+) -> Result<CommandResult<Option<ShownHistory>>, FlowError> {
     match request {
         TrendRequest::Append { trends, dir } => {
             for path in trends {
@@ -108,10 +111,10 @@ pub fn run(request: &TrendRequest, watch: &dyn Watch) -> Result<Done<Option<Show
             let shown = read(&page.source, watch)?;
             let files = [&page.html, &page.svg].map(Option::as_deref);
             draw(&shown, files, page.repository.as_deref(), watch)?;
-            return Ok(Done::new(Some(shown), ExitCode::Ok));
+            return Ok(CommandResult::new(Some(shown), ExitCode::Ok));
         }
     }
-    Ok(Done::new(None, ExitCode::Ok))
+    Ok(CommandResult::new(None, ExitCode::Ok))
 }
 
 fn read(source: &TrendSource, watch: &dyn Watch) -> Result<ShownHistory, FlowError> {

@@ -7,9 +7,9 @@ pub mod sides;
 pub use plan::UNITS_AT_ONCE;
 
 use crate::Watch;
-use crate::decided::Decided;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::judgement_with_samples::JudgementWithSamples;
 use crate::profile;
 use crate::request::{
     EvidenceFiles, ProfileOn, SidesRequest, SuiteChoice, check_policy_of_sides, policy_of_sides,
@@ -23,7 +23,7 @@ use compare::Comparison;
 use holdpoint_gate::{HasExitCode, Judgement};
 use holdpoint_model::{AbReport, Source, Verdict};
 use holdpoint_render::{Judged, markdown};
-use sides::{CommandPair, Head, Planned};
+use sides::{CommandPair, Head, PlannedSides};
 
 /// Two sides to be compared.
 #[derive(Clone, Debug)]
@@ -55,23 +55,23 @@ pub enum AbSides {
     },
 }
 
-pub fn run(request: &AbRequest, watch: &dyn Watch) -> Result<Done<Decided>, FlowError> {
+pub fn run(request: &AbRequest, watch: &dyn Watch) -> Result<CommandResult<JudgementWithSamples>, FlowError> {
     let AbRequest { sides, how, files } = request;
     check_policy_of_sides(how.policy)?;
-    let planned = Planned::read(sides)?;
+    let planned = PlannedSides::read(sides)?;
     let rules = Rules::read(files, planned.suite())?;
     let _lock = artifacts::lock(&files.artifacts, watch)?;
     decide(planned, &rules, how, files, watch)
 }
 
 /// Compares, leaves the files and says how it came out.
-pub fn decide(
-    planned: Planned,
+pub(crate) fn decide(
+    planned: PlannedSides,
     rules: &Rules,
     how: &SidesRequest,
     files: &EvidenceFiles,
     watch: &dyn Watch,
-) -> Result<Done<Decided>, FlowError> {
+) -> Result<CommandResult<JudgementWithSamples>, FlowError> {
     let gate = planned.suite().gate.clone();
     let SidesRequest { decision, policy, resume } = how;
     let policy = policy_of_sides(*policy, &gate)?;
@@ -125,12 +125,13 @@ pub fn decide(
     histories::keep(rules.history.as_ref(), &measured, watch);
     let unsealed = if has_lost_key { "" } else { unsealed };
     let exit = judgement.exit_code();
-    let decided = Decided { judgement, sides: Some(report), report: None };
-    Ok(Done::new(decided, exit).with_note(format!("evidence: {}{unsealed}", files.artifacts.display())))
+    let decided = JudgementWithSamples { judgement, sides: Some(report), report: None };
+    Ok(CommandResult::new(decided, exit)
+        .with_note(format!("evidence: {}{unsealed}", files.artifacts.display())))
 }
 
 /// The workloads that regressed, each once.
-pub fn regressed(judgement: &Judgement) -> Vec<String> {
+pub(crate) fn regressed(judgement: &Judgement) -> Vec<String> {
     let checks = judgement.checks.iter().filter(|check| check.verdict == Verdict::Regressed);
     let mut names: Vec<String> = checks.filter_map(|check| check.workload.clone()).collect();
     names.sort_unstable();

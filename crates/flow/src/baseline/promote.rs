@@ -2,7 +2,7 @@
 
 use crate::Watch;
 use crate::baseline;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::support;
 use holdpoint_evidence::hash;
@@ -29,7 +29,7 @@ pub struct PromoteRequest {
     pub baseline_dir: PathBuf,
 }
 
-pub fn run(request: &PromoteRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+pub(crate) fn run(request: &PromoteRequest, watch: &dyn Watch) -> Result<CommandResult<Baseline>, FlowError> {
     let commit = Repository::open(Path::new("."))?.resolve(&request.rev)?;
     let mut report_sha256 = Vec::new();
     let mut currents = Vec::new();

@@ -5,7 +5,7 @@ mod search;
 
 use crate::Watch;
 use crate::ab::sides::{self, Purpose};
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::request::{Decision, SuiteChoice};
 use crate::support::artifacts;
@@ -34,7 +34,7 @@ pub struct BisectRequest {
     pub resume: bool,
 }
 
-pub fn run(request: &BisectRequest, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
+pub fn run(request: &BisectRequest, watch: &dyn Watch) -> Result<CommandResult<Bisection>, FlowError> {
     search_with(request, sides::revision_suite(&request.suite)?, watch)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn search_with(
     request: &BisectRequest,
     mut suite: Suite,
     watch: &dyn Watch,
-) -> Result<Done<Bisection>, FlowError> {
+) -> Result<CommandResult<Bisection>, FlowError> {
     // The hunt is for time.
     suite.workloads.iter_mut().for_each(|workload| workload.metrics = Metrics::default());
     let suite_sha256 = hash::json(&suite).map_err(|error| FlowError::Internal(error.to_string()))?;
@@ -75,7 +75,7 @@ pub(crate) fn search_with(
     holdpoint_store::write_text(&request.artifacts.join("bisect.md"), &markdown::bisection(&bisection))?;
     let exit = bisection.exit_code();
     let unfinished = if is_search_finished(&bisection) { "" } else { "; --resume goes on from there" };
-    Ok(Done::new(bisection, exit).with_note(format!("evidence: {}{unfinished}", path.display())))
+    Ok(CommandResult::new(bisection, exit).with_note(format!("evidence: {}{unfinished}", path.display())))
 }
 
 /// A search in which nothing has been measured yet.

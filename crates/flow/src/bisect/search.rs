@@ -4,7 +4,7 @@ use super::candidates::{Candidates, Effort};
 use super::{BisectRequest, info, keep_only, short};
 use crate::Watch;
 use crate::ab::compare::Comparison;
-use crate::ab::sides::{self, Prepared, Purpose};
+use crate::ab::sides::{self, PreparedSides, Purpose};
 use crate::error::FlowError;
 use holdpoint_gate::{Judgement, Policy, bisect_step, half_of_change};
 use holdpoint_measure::ab::Sides;
@@ -213,7 +213,7 @@ impl Search<'_> {
         &self,
         (base, (base_suite, base_built)): (&CommitInfo, (Suite, Built)),
         (head, (head_suite, head_built)): (&CommitInfo, (Suite, Built)),
-    ) -> Prepared {
+    ) -> PreparedSides {
         let side = |commit: &CommitInfo| Side {
             label: commit.subject.clone(),
             revision: Some(Revision { commit: commit.commit.clone(), dirty: false }),
@@ -226,7 +226,7 @@ impl Search<'_> {
             measure_same_code: self.request.decision.measure_same_code(&self.suite.gate),
         };
         let inventories = [base_built.inventory, head_built.inventory];
-        Prepared { inventories, ..Prepared::new(sides, side(base), side(head)) }
+        PreparedSides { inventories, ..PreparedSides::new(sides, side(base), side(head)) }
     }
 
     fn keep(&mut self, step: BisectStep) -> Result<(), FlowError> {

@@ -30,7 +30,7 @@ pub struct EventRequest {
 
 /// The rest of what a decision about an event needs.
 #[derive(Default)]
-pub struct Asked<'a> {
+pub struct EventFacts<'a> {
     /// The runner belongs to the forge and is thrown away afterwards.
     pub hosted: bool,
     /// For a comment: the pull request and the author's permission, as the API has them now.
@@ -47,7 +47,7 @@ pub fn is_gitlab(request: &EventRequest) -> bool {
 }
 
 /// Decides by the event alone.
-pub fn decide(request: &EventRequest, asked: &Asked) -> Result<Ruling, FlowError> {
+pub fn decide(request: &EventRequest, asked: &EventFacts) -> Result<Ruling, FlowError> {
     let label = Some(request.label.clone()).filter(|label| !label.is_empty());
     let branches = request.branch.iter().filter(|branch| !branch.is_empty()).cloned().collect();
     let settings = Settings { scheduled: request.scheduled == "true", label, hosted: asked.hosted, branches };
@@ -87,7 +87,7 @@ pub fn filtered(ruling: Ruling, clone: &Repository, matters: Option<&Matters>) -
 
 fn of_github(
     request: &EventRequest,
-    asked: &Asked,
+    asked: &EventFacts,
     settings: &Settings,
 ) -> Result<Result<Ruling, EventError>, FlowError> {
     let given = |flag: &str, value: Option<String>, name: &str| {

@@ -5,15 +5,15 @@
 
 use super::annotate::{self, Level};
 use super::commits::{self, BaseSuite, SETTINGS};
-use super::event::{self, Asked, EventRequest, variable};
+use super::event::{self, EventFacts, EventRequest, variable};
 use super::isolate::{self, Isolation};
 use super::{CiResult, measure, report};
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
-use crate::gate::Gated;
+use crate::gate::GateResult;
 use crate::request::MeasureRequest;
-use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, Found, REPORT};
+use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, EvidenceFolder, REPORT};
 use crate::support::suites;
 use holdpoint_ci::guard::{Decision, Mode, Ruling, Sha, plain};
 use holdpoint_ci::outcome::{Conclusion, Outcome};
@@ -64,23 +64,23 @@ pub struct PriorRuling {
 #[derive(Debug)]
 pub struct GateEnd {
     /// Absent where another process has printed it.
-    pub gated: Option<Gated>,
+    pub gated: Option<GateResult>,
     /// Annotations and the outcome, to be printed as they are.
     pub lines: String,
 }
 
-pub fn run(args: &GateRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+pub fn run(args: &GateRequest, watch: &dyn Watch) -> Result<CommandResult<CiResult>, FlowError> {
     match gate(args, watch) {
         Err(error) => {
             let lines = annotate::line(Level::Error, &error.to_string());
             let document = CiResult::Gate(Box::new(GateEnd { gated: None, lines }));
-            Ok(Done { document, notes: Vec::new(), end: Err(error) })
+            Ok(CommandResult { document, notes: Vec::new(), end: Err(error) })
         }
         done => done,
     }
 }
 
-fn gate(args: &GateRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+fn gate(args: &GateRequest, watch: &dyn Watch) -> Result<CommandResult<CiResult>, FlowError> {
     let job = Job::new(args)?;
     let ruling = job.decide()?;
     holdpoint_store::write_json(&job.artifacts.join(DECISION), &ruling)?;
@@ -126,13 +126,13 @@ struct Job<'a> {
 }
 
 /// The end of the part that runs the change's code.
-enum Measured {
-    Here(Result<Done<CiResult>, FlowError>),
+enum MeasureEnd {
+    Here(Result<CommandResult<CiResult>, FlowError>),
     /// By another process, which has printed what it has to say.
     Apart(i32),
 }
 
-impl Measured {
+impl MeasureEnd {
     fn code(&self) -> i32 {
         let of = |error: &FlowError| error.exit_code() as i32;
         match self {
@@ -181,7 +181,7 @@ impl<'a> Job<'a> {
             return Ok(Ruling::handed_on(*mode, sha("--head", head)?, sha("--base", base)?));
         }
         let hosted = !self.args.gpu;
-        let ruling = event::decide(&self.args.event, &Asked { hosted, ..Asked::default() })?;
+        let ruling = event::decide(&self.args.event, &EventFacts { hosted, ..EventFacts::default() })?;
         if let Some((head, _)) = &ruling.compared
             && event::is_gitlab(&self.args.event)
             && !self.clone.has(head.as_str())?
@@ -284,7 +284,7 @@ impl<'a> Job<'a> {
         against: Option<String>,
         suite: &BaseSuite,
         watch: &dyn Watch,
-    ) -> Result<Measured, FlowError> {
+    ) -> Result<MeasureEnd, FlowError> {
         let folder = Path::new(&self.args.suite).parent().unwrap_or(Path::new(""));
         let in_checkout = |checkout: &Path| MeasureRequest {
             suite: suite.path.clone(),
@@ -297,7 +297,7 @@ impl<'a> Job<'a> {
             trend: self.args.trend,
         };
         if !self.args.isolate {
-            return Ok(Measured::Here(measure::run(&in_checkout(&self.here), watch)));
+            return Ok(MeasureEnd::Here(measure::run(&in_checkout(&self.here), watch)));
         }
         let is_gitlab = event::is_gitlab(&self.args.event);
         if self.args.gpu {
@@ -306,15 +306,15 @@ impl<'a> Job<'a> {
         let isolation =
             Isolation::prepare(&self.here, head, self.scratch.path(), &self.artifacts, is_gitlab)?;
         let code = isolation.run(&in_checkout(isolation.checkout()), &|text| self.warn(text))?;
-        Ok(Measured::Apart(code))
+        Ok(MeasureEnd::Apart(code))
     }
 
     /// Keeps the exit code, and says what follows from the evidence.
     fn finish(
         &self,
-        measured: Measured,
+        measured: MeasureEnd,
         on_inconclusive: OnInconclusive,
-    ) -> Result<Done<CiResult>, FlowError> {
+    ) -> Result<CommandResult<CiResult>, FlowError> {
         let code = measured.code();
         isolate::keep_plain_files(&self.artifacts)?;
         let file = self.artifacts.join(EXIT_CODE);
@@ -323,7 +323,7 @@ impl<'a> Job<'a> {
         if self.args.isolate {
             isolate::empty_job_files();
         }
-        let found = Found::read(&self.artifacts);
+        let found = EvidenceFolder::read(&self.artifacts);
         // Under cudadent42's rule, no significant difference is the code of what could not be measured.
         let is_undecided = code == ExitCode::Skipped as i32
             && found
@@ -347,11 +347,12 @@ impl<'a> Job<'a> {
         }
         let end = exit_code(code, &outcome, event::is_gitlab(&self.args.event));
         let mut done = self.end(&outcome, Some(&found), end)?;
-        if let Measured::Here(here) = measured {
+        if let MeasureEnd::Here(here) = measured {
             match here {
                 Ok(here) => {
                     done.notes.extend(here.notes);
-                    if let (CiResult::Gate(end), CiResult::Gated(gated)) = (&mut done.document, here.document)
+                    if let (CiResult::Gate(end), CiResult::Measure(gated)) =
+                        (&mut done.document, here.document)
                     {
                         end.gated = Some(*gated);
                     }
@@ -369,13 +370,13 @@ impl<'a> Job<'a> {
     fn end(
         &self,
         outcome: &Outcome,
-        found: Option<&Found>,
+        found: Option<&EvidenceFolder>,
         exit: ExitCode,
-    ) -> Result<Done<CiResult>, FlowError> {
+    ) -> Result<CommandResult<CiResult>, FlowError> {
         let warnings = self.warnings.borrow();
         let mut lines: String = warnings.iter().map(|text| annotate::line(Level::Warning, text)).collect();
         if annotate::is_github() {
-            if let Some(judged) = found.and_then(Found::judged) {
+            if let Some(judged) = found.and_then(EvidenceFolder::judged) {
                 lines += &forms::github(judged, Some(&self.args.suite));
             }
             let ending = format!("**holdpoint**: {}\n", outcome.text);
@@ -395,7 +396,7 @@ impl<'a> Job<'a> {
             Conclusion::Success | Conclusion::Failure => format!("{}\n", outcome.text),
         };
         let document = CiResult::Gate(Box::new(GateEnd { gated: None, lines }));
-        Ok(Done::new(document, exit))
+        Ok(CommandResult::new(document, exit))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::CiResult;
 use super::commits;
-use super::event::{self, Asked, EventRequest, variable};
-use crate::done::Done;
+use super::event::{self, EventFacts, EventRequest, variable};
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use holdpoint_model::ExitCode;
 use holdpoint_process::git::Repository;
@@ -29,10 +29,10 @@ pub struct GuardRequest {
     pub output: Option<PathBuf>,
 }
 
-pub fn run(args: &GuardRequest) -> Result<Done<CiResult>, FlowError> {
+pub fn run(args: &GuardRequest) -> Result<CommandResult<CiResult>, FlowError> {
     // A workflow names them for every event, and asks for them where it is a comment.
     let is_there = |path: &&Path| path.exists();
-    let asked = Asked {
+    let asked = EventFacts {
         hosted: args.hosted,
         pull_request: args.pull_request.as_deref().filter(is_there),
         permission: args.permission.as_deref().filter(is_there),
@@ -56,7 +56,7 @@ pub fn run(args: &GuardRequest) -> Result<Done<CiResult>, FlowError> {
         append(&file, &ruling.outputs())
             .map_err(|error| FlowError::Internal(format!("cannot write to {}: {error}", file.display())))?;
     }
-    Ok(Done::new(CiResult::Guarded(Box::new(ruling)), ExitCode::Ok))
+    Ok(CommandResult::new(CiResult::Guarded(Box::new(ruling)), ExitCode::Ok))
 }
 
 /// Adds to a file that others have begun.

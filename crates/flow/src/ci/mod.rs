@@ -2,7 +2,6 @@
 
 mod annotate;
 mod commits;
-mod decided;
 mod event;
 mod gate;
 mod guard;
@@ -13,6 +12,7 @@ mod note;
 mod notify;
 mod promote;
 mod report;
+mod stated_ruling;
 
 pub use event::EventRequest;
 pub use gate::{GateEnd, GateRequest, PriorRuling};
@@ -26,9 +26,9 @@ pub use promote::ProposalRequest;
 pub use report::ReportRequest;
 
 use crate::Watch;
-use crate::done::{Done, Message};
+use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::gate::Gated;
+use crate::gate::GateResult;
 use crate::request::MeasureRequest;
 use holdpoint_model::ExitCode;
 
@@ -53,13 +53,13 @@ pub enum CiResult {
     Guarded(Box<Ruling>),
     Files(Files),
     Gate(Box<GateEnd>),
-    Gated(Box<Gated>),
+    Measure(Box<GateResult>),
     /// The comment itself, to be printed as it is.
     Page(String),
     Nothing,
 }
 
-pub fn run(request: &CiRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+pub fn run(request: &CiRequest, watch: &dyn Watch) -> Result<CommandResult<CiResult>, FlowError> {
     match request {
         CiRequest::Init(args) => init::run(args),
         CiRequest::Gate(args) => gate::run(args, watch),
@@ -70,7 +70,7 @@ pub fn run(request: &CiRequest, watch: &dyn Watch) -> Result<Done<CiResult>, Flo
         CiRequest::Measure(args) => measure::run(args, watch),
         CiRequest::Wall => {
             let code = ExitCode::from_number(isolate::run_wall()?).unwrap_or(ExitCode::Internal);
-            Ok(Done::new(CiResult::Nothing, code))
+            Ok(CommandResult::new(CiResult::Nothing, code))
         }
     }
 }

@@ -11,9 +11,9 @@ use crate::Watch;
 use crate::baseline::FOLDER_DEFAULT as BASELINES;
 use crate::baseline::promote::{self, PromoteRequest};
 use crate::ci_job::own_url;
-use crate::done::{Done, Message};
+use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::support::artifacts::{Found, REPORT};
+use crate::support::artifacts::{EvidenceFolder, REPORT};
 use holdpoint_ci::github::Client;
 use holdpoint_ci::guard::Sha;
 use holdpoint_model::{ExitCode, Verdict};
@@ -37,18 +37,18 @@ pub struct ProposalRequest {
     pub branch: String,
 }
 
-pub fn run(args: &ProposalRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+pub fn run(args: &ProposalRequest, watch: &dyn Watch) -> Result<CommandResult<CiResult>, FlowError> {
     let said = match worth(args)? {
         Err(why) => format!("not proposed: {why}"),
         Ok(head) => propose(args, &head, watch)?,
     };
     let message = Message { json: json!({ "said": said }), text: said };
-    Ok(Done::new(CiResult::Message(message), ExitCode::Ok))
+    Ok(CommandResult::new(CiResult::Message(message), ExitCode::Ok))
 }
 
 /// Whether the run is one to become the baseline: the commit, or why not.
 fn worth(args: &ProposalRequest) -> Result<Result<Sha, String>, FlowError> {
-    let found = Found::read(&args.artifacts);
+    let found = EvidenceFolder::read(&args.artifacts);
     if let Some(problem) = found.problems.first() {
         return Err(FlowError::File { path: args.artifacts.clone(), what: problem.clone() });
     }

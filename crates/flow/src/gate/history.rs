@@ -1,12 +1,12 @@
 //! `gate --history`: judge a run by the series of its metrics, and ask the sure question only where these leave a doubt.
 
-use super::{GateSides, Gated, plan_sides};
+use super::{GateResult, GateSides, plan_sides};
 use crate::Watch;
 use crate::ab;
-use crate::ab::sides::{Base, Planned, check_of_revision};
-use crate::decided::Decided;
-use crate::done::Done;
+use crate::ab::sides::{Base, PlannedSides, check_of_revision};
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::judgement_with_samples::JudgementWithSamples;
 use crate::request::EvidenceFiles;
 use crate::support::artifacts::{self, Writer};
 use crate::support::histories::{self, Measured};
@@ -38,7 +38,7 @@ pub(super) struct HistoryGate<'a> {
     pub rules: &'a Rules,
 }
 
-pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<CommandResult<GateResult>, FlowError> {
     let HistoryGate { suite: LoadedSuite { as_run: suite, .. }, location, rules, .. } = *gate;
     let file = |name: &str| gate.files.artifacts.join(name);
     let mut sealing = Sealing::new(rules.key.clone(), &file(artifacts::REPORT));
@@ -80,7 +80,7 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
         match planned.and_then(decide) {
             Ok(done) => {
                 let note = format!("{doubt} ({location}); decided side by side with {revision}");
-                return Ok(done.map(Gated::decided).with_note(note));
+                return Ok(done.map(GateResult::decided).with_note(note));
             }
             // The verdict of the history stands.
             Err(FlowError::Build(error)) => watch.note(&format!("no comparison side by side: {error}")),
@@ -90,8 +90,8 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
     }
     let note = format!("evidence: {}{unsealed}", gate.files.artifacts.display());
     let exit = judgement.exit_code();
-    let decided = Decided { judgement, sides: None, report: Some(report) };
-    Ok(Done::new(Gated::decided(decided), exit).with_note(note))
+    let decided = JudgementWithSamples { judgement, sides: None, report: Some(report) };
+    Ok(CommandResult::new(GateResult::decided(decided), exit).with_note(note))
 }
 
 /// The series of a suite on this machine, by their ids. A point of a time that has not come yet would stay the newest until it has.
@@ -153,7 +153,7 @@ impl HistoryGate<'_> {
 struct SecondLooks {
     last_good: Option<String>,
     /// By the revision to compare with, as it was named. A failure is of interest only if there is a doubt.
-    planned: BTreeMap<String, Result<Planned, FlowError>>,
+    planned: BTreeMap<String, Result<PlannedSides, FlowError>>,
 }
 
 impl SecondLooks {

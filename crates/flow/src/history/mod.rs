@@ -9,7 +9,7 @@ mod tree;
 pub use request::{AcceptRequest, AddRequest, ExportRequest, HistoryForm, HistoryRequest, PruneRequest};
 
 use crate::Watch;
-use crate::done::{Done, Message};
+use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
 use crate::support::{self, histories};
 use holdpoint_gate::history::level_of;
@@ -37,7 +37,7 @@ pub enum HistoryResult {
     Written,
 }
 
-pub fn run(request: &HistoryRequest, watch: &dyn Watch) -> Result<Done<HistoryResult>, FlowError> {
+pub fn run(request: &HistoryRequest, watch: &dyn Watch) -> Result<CommandResult<HistoryResult>, FlowError> {
     let result = match request {
         HistoryRequest::Add(args) => {
             let (place, added) = add::add(args, watch)?;
@@ -75,7 +75,7 @@ pub fn run(request: &HistoryRequest, watch: &dyn Watch) -> Result<Done<HistoryRe
             message(json!({ "from": from, "to": VERSION }), words)
         }
     };
-    Ok(Done::new(result, ExitCode::Ok))
+    Ok(CommandResult::new(result, ExitCode::Ok))
 }
 
 fn message(json: serde_json::Value, text: String) -> HistoryResult {

@@ -1,6 +1,6 @@
 //! Two revisions of a repository as sides: each is built, and its workloads are listed from that build.
 
-use super::{Prepared, with_settings};
+use super::{PreparedSides, with_settings};
 use crate::Watch;
 use crate::error::FlowError;
 use crate::request::{Decision, SuiteChoice};
@@ -94,7 +94,7 @@ pub(super) fn prepare(
     revisions: Revisions,
     decide: &Decision,
     watch: &dyn Watch,
-) -> Result<Prepared, FlowError> {
+) -> Result<PreparedSides, FlowError> {
     let is_dirty = !revisions.changes.is_empty();
     if revisions.base.reason.is_some() || is_dirty {
         watch.note(&describe(&revisions.base, &revisions.base_commit, &revisions.changes));
@@ -125,12 +125,12 @@ pub(super) fn prepare(
         Side { label, revision: Some(Revision { commit, dirty }), ..Side::default() }
     };
     let mut prepared =
-        Prepared::new(sides, of(&base.revision, base_commit, false), of(&label, commit, is_dirty));
+        PreparedSides::new(sides, of(&base.revision, base_commit, false), of(&label, commit, is_dirty));
     if let Some(changes_sha256) = in_place.filter(|_| is_dirty) {
         prepared.conditions.insert("uncommitted changes".to_owned(), changes_sha256);
     }
     let inventories = [base_built.inventory, head_built.inventory];
-    Ok(Prepared { same_build, inventories, _builds: Some(builds), ..prepared })
+    Ok(PreparedSides { same_build, inventories, _builds: Some(builds), ..prepared })
 }
 
 /// The suite as it runs in a build, with the benchmarks that its harness and its workers list there.
