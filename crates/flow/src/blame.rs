@@ -6,7 +6,7 @@ use crate::bisect::BisectRequest;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::request::{Decision, SuiteChoice};
-use crate::support::suites;
+use crate::suites;
 use crate::{bisect, history};
 use holdpoint_gate::history::find_changes;
 use holdpoint_history::Location;

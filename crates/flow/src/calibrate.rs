@@ -5,9 +5,9 @@ use crate::ab::compare::Comparison;
 use crate::ab::sides::PreparedSides;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
 use crate::request::{Decision, SuiteChoice};
-use crate::support::artifacts;
-use crate::support::suites;
+use crate::suites;
 use holdpoint_gate::calibrate::Trials;
 use holdpoint_gate::{HasExitCode, Judgement, Policy};
 use holdpoint_measure::ab::Sides;
@@ -73,7 +73,7 @@ pub fn run(request: &CalibrationRequest, watch: &dyn Watch) -> Result<CommandRes
         }
         // Kept after every trial: a machine that dies loses no more than one.
         for path in paths.clone() {
-            crate::support::save(path, calibration)?;
+            crate::evidence::save(path, calibration)?;
         }
     }
     let Some(calibration) = calibration else {

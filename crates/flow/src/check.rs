@@ -1,14 +1,14 @@
 //! `holdpoint check`: is a kernel right at a shape, how long does it take, and how near is that to what the device can do?
 
 use crate::Watch;
+use crate::ceilings;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::sealing::{self, Sealing};
 use crate::request::SuiteChoice;
 use crate::run;
-use crate::support::ceilings;
-use crate::support::sealing::{self, Sealing};
-use crate::support::suites;
-use crate::support::tensors::{TensorFolders, random_seed};
+use crate::suites;
+use crate::tensors::{TensorFolders, random_seed};
 use holdpoint_gate::{KernelChecks, Unchecked};
 use holdpoint_measure::fuzz::{Fuzzer, Target};
 use holdpoint_measure::worker;

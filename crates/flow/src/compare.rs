@@ -4,7 +4,7 @@ use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::judgement_with_samples::JudgementWithSamples;
 use crate::request::{PolicyChoice, Question};
-use crate::support::waivers::InForce;
+use crate::waivers::InForce;
 use holdpoint_gate::ab::{judge_sides, recorded_policy};
 use holdpoint_gate::{
     HasExitCode, Judgement, Policy, compare_reports_disjoint_ci, judge_run, set_tolerances,

@@ -3,10 +3,10 @@
 use crate::Watch;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::sealing::{self, Origins, Sealing};
 use crate::request::SuiteChoice;
-use crate::support::sealing::{self, Origins, Sealing};
-use crate::support::suites;
-use crate::support::tensors::{TensorFolders, random_seed};
+use crate::suites;
+use crate::tensors::{TensorFolders, random_seed};
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::clock;
 use holdpoint_measure::fuzz::{Fuzzer, Kernel, Plan, Target, kernels};

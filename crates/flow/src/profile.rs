@@ -3,10 +3,10 @@
 use crate::Watch;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts::{self, PROFILES};
+use crate::evidence::save;
 use crate::request::SuiteChoice;
-use crate::support::artifacts::{self, PROFILES};
-use crate::support::save;
-use crate::support::suites;
+use crate::suites;
 use holdpoint_gate::HasExitCode;
 use holdpoint_gate::profile::{Rules, add_findings, compare};
 use holdpoint_measure::tools::{self, Folder, ProfileSettings, Tool};

@@ -3,11 +3,11 @@
 use crate::Watch;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
+use crate::evidence::sealing::{self, Origins, Sealing};
 use crate::request::SuiteChoice;
-use crate::support::artifacts;
-use crate::support::sealing::{self, Origins, Sealing};
-use crate::support::suites;
-use crate::support::tensors::TensorFolders;
+use crate::suites;
+use crate::tensors::TensorFolders;
 use holdpoint_evidence::{EvidenceError, hash, replay};
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::fuzz::{Answered, Answerer, Answers, Folders, Target, compare};

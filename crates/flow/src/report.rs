@@ -1,15 +1,15 @@
 //! `holdpoint report`: render an existing document again.
 
 use crate::Watch;
+use crate::ceilings;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
+use crate::interchange::exports;
+pub use crate::interchange::exports::ExportForm;
+use crate::interchange::imports;
 use crate::judgement_with_samples::JudgementWithSamples;
-use crate::support::artifacts;
-use crate::support::ceilings;
-use crate::support::exports;
-pub use crate::support::exports::ExportForm;
-use crate::support::imports;
-use crate::support::links;
+use crate::links;
 use crate::trend::{self, ShownHistory};
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge, rejudge_beside};
 use holdpoint_gate::ab::judge_recorded;

@@ -1,12 +1,13 @@
 //! `holdpoint roofline`: what the machine can do at most, and how near each workload comes to it.
 
 use crate::Watch;
+use crate::ceilings;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::save;
 use crate::request::SuiteChoice;
 use crate::run;
-use crate::support::ceilings;
-use crate::support::{save, suites};
+use crate::suites;
 use holdpoint_gate::HasExitCode;
 use holdpoint_gate::roofline::{ceilings_from, device_of};
 use holdpoint_measure::device_count;

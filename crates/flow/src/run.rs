@@ -3,12 +3,12 @@
 use crate::Watch;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts::{self, Writer};
+use crate::evidence::sealing::{self, Origins, Sealing};
+use crate::histories::{self, Measured};
 use crate::request::{EngineChoice, HistoryChoice, SuiteChoice};
-use crate::support::artifacts::{self, Writer};
-use crate::support::engines;
-use crate::support::histories::{self, Measured};
-use crate::support::sealing::{self, Origins, Sealing};
-use crate::support::suites;
+use crate::suites;
+use crate::suites::engines;
 use holdpoint_evidence::SigningKey;
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::{device_count, jobs, run_suite};

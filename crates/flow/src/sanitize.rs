@@ -3,11 +3,11 @@
 use crate::Watch;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
+use crate::evidence::save;
 use crate::profile::{chosen, folder_beside};
 use crate::request::SuiteChoice;
-use crate::support::artifacts;
-use crate::support::save;
-use crate::support::suites;
+use crate::suites;
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::tools::{self, SanitizeSettings, Tool};
 use holdpoint_measure::{clock, machine};

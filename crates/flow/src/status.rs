@@ -2,10 +2,10 @@
 
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
 use crate::request::SuiteChoice;
 use crate::request::{OWN_FILE, default_suite};
-use crate::support::artifacts;
-use crate::support::suites;
+use crate::suites;
 use holdpoint_evidence::rejudge::Rejudged;
 use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Calibration, ExitCode, Stated, Suite, Verdict};

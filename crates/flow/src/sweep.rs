@@ -3,11 +3,11 @@
 use crate::Watch;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::sealing::{self, Sealing};
+use crate::interchange::imports;
 use crate::request::EngineChoice;
 use crate::run;
-use crate::support::engines;
-use crate::support::imports;
-use crate::support::sealing::{self, Sealing};
+use crate::suites::engines;
 use holdpoint_gate::HasExitCode;
 use holdpoint_interop::apex::ApexSweepReport;
 use holdpoint_model::suite::{OP_INFERENCE, ShapeCase, metric_name};

@@ -3,10 +3,12 @@
 use crate::Watch;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::future::refuse_future;
 use crate::history;
+use crate::interchange::imports;
+use crate::links;
 use crate::request::{SuiteChoice, default_suite};
-use crate::support::imports;
-use crate::support::{links, refuse_future, suites};
+use crate::suites;
 use holdpoint_gate::history::{find_changes, trend_status};
 use holdpoint_history::Location;
 use holdpoint_model::trend::UNJUDGED;

@@ -4,7 +4,7 @@ use crate::Watch;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::request::SuiteChoice;
-use crate::support::suites;
+use crate::suites;
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::builds::cache_dir;
 use holdpoint_measure::tune::{Tuner, tunable};

@@ -2,7 +2,7 @@
 
 use crate::error::FlowError;
 use crate::request::WorkerRequest;
-use crate::support::suites;
+use crate::suites;
 use holdpoint_measure::builds::cache_dir;
 use holdpoint_measure::worker::{Builtin, Cuda, Worker, serve};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};

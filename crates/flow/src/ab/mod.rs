@@ -9,16 +9,16 @@ pub use plan::UNITS_AT_ONCE;
 use crate::Watch;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts::{self, Writer};
+use crate::evidence::sealing::{Origins, Sealing};
+use crate::histories::{self, Measured};
 use crate::judgement_with_samples::JudgementWithSamples;
 use crate::profile;
 use crate::request::{
     EvidenceFiles, ProfileOn, SidesRequest, SuiteChoice, check_policy_of_sides, policy_of_sides,
 };
-use crate::support::artifacts::{self, Writer};
-use crate::support::histories::{self, Measured};
-use crate::support::rules::Rules;
-use crate::support::sealing::{Origins, Sealing};
-use crate::support::suites;
+use crate::rules::Rules;
+use crate::suites;
 use compare::Comparison;
 use holdpoint_gate::{HasExitCode, Judgement};
 use holdpoint_model::{AbReport, Source, Verdict};

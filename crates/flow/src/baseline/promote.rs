@@ -4,7 +4,6 @@ use crate::Watch;
 use crate::baseline;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
-use crate::support;
 use holdpoint_evidence::hash;
 use holdpoint_gate::Policy;
 use holdpoint_gate::promote::promote;
@@ -45,7 +44,7 @@ pub(crate) fn run(request: &PromoteRequest, watch: &dyn Watch) -> Result<Command
     }
     let promotion = Promotion {
         commit,
-        by: support::person(request.by.as_deref(), "promotes")?,
+        by: crate::person::person(request.by.as_deref(), "promotes")?,
         timestamp_utc: clock::timestamp_utc(),
         report_sha256,
     };

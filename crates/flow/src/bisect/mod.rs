@@ -7,8 +7,8 @@ use crate::Watch;
 use crate::ab::sides::{self, Purpose};
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
 use crate::request::{Decision, SuiteChoice};
-use crate::support::artifacts;
 use holdpoint_evidence::hash;
 use holdpoint_gate::{HasExitCode, Policy, is_search_finished};
 use holdpoint_measure::builds::{Builds, Range};
@@ -71,7 +71,7 @@ pub(crate) fn search_with(
     let mut search = Search { request, watch, builds: &builds, suite, good_built, bisection, path: &path };
     search.run(&range.commits)?;
     let bisection = search.bisection;
-    crate::support::save(&path, &bisection)?;
+    crate::evidence::save(&path, &bisection)?;
     holdpoint_store::write_text(&request.artifacts.join("bisect.md"), &markdown::bisection(&bisection))?;
     let exit = bisection.exit_code();
     let unfinished = if is_search_finished(&bisection) { "" } else { "; --resume goes on from there" };

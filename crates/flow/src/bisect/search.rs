@@ -237,7 +237,7 @@ impl Search<'_> {
     }
 
     fn save(&self) -> Result<(), FlowError> {
-        crate::support::save(self.path, &self.bisection)
+        crate::evidence::save(self.path, &self.bisection)
     }
 
     /// Steps left, the comparison at the end included, and the time that they will take if they take as long as those so far.

@@ -4,7 +4,7 @@ use super::CiResult;
 use crate::ci_job::{own_url, variable};
 use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, EvidenceFolder};
+use crate::evidence::artifacts::{AB, COMPARISON, EXIT_CODE, EvidenceFolder};
 use holdpoint_ci::guard::plain;
 use holdpoint_ci::notify::{self, Delivery, Environment, Message as Notification, NotifyError, Outcome};
 use holdpoint_gate::Ended;

@@ -13,7 +13,7 @@ use crate::baseline::promote::{self, PromoteRequest};
 use crate::ci_job::own_url;
 use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::support::artifacts::{EvidenceFolder, REPORT};
+use crate::evidence::artifacts::{EvidenceFolder, REPORT};
 use holdpoint_ci::github::Client;
 use holdpoint_ci::guard::Sha;
 use holdpoint_model::{ExitCode, Verdict};

@@ -7,7 +7,7 @@ use crate::Watch;
 use crate::ci_job::{own_url, variable};
 use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::support::artifacts::EvidenceFolder;
+use crate::evidence::artifacts::EvidenceFolder;
 use holdpoint_ci::github::{ApiError, Author, Check, Client, Event, Posted, Resolved, Unposted};
 use holdpoint_ci::outcome::{Conclusion, Outcome};
 use holdpoint_model::ExitCode;

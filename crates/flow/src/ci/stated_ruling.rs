@@ -2,7 +2,7 @@
 
 use super::ReportRequest;
 use super::gate::{DECISION, NO_VERDICT};
-use crate::support::artifacts::EvidenceFolder;
+use crate::evidence::artifacts::EvidenceFolder;
 use holdpoint_ci::guard::plain;
 use holdpoint_ci::outcome::Outcome;
 use holdpoint_model::ExitCode;

@@ -6,14 +6,14 @@ use crate::ab;
 use crate::ab::sides::{Base, PlannedSides, check_of_revision};
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts::{self, Writer};
+use crate::evidence::sealing::Sealing;
+use crate::future::is_future;
+use crate::histories::{self, Measured};
 use crate::judgement_with_samples::JudgementWithSamples;
 use crate::request::EvidenceFiles;
-use crate::support::artifacts::{self, Writer};
-use crate::support::histories::{self, Measured};
-use crate::support::is_future;
-use crate::support::rules::Rules;
-use crate::support::sealing::Sealing;
-use crate::support::suites::{self, LoadedSuite};
+use crate::rules::Rules;
+use crate::suites::{self, LoadedSuite};
 use crate::{compare, run};
 use holdpoint_gate::history::{
     accepted_revision_of, drifted, judge_history, last_good_of, level_of, needs_second_look,

@@ -11,7 +11,7 @@ pub use request::{AcceptRequest, AddRequest, ExportRequest, HistoryForm, History
 use crate::Watch;
 use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::support::{self, histories};
+use crate::histories;
 use holdpoint_gate::history::level_of;
 use holdpoint_history::{Access, Location, Prune, PruneWhat, Store, VERSION};
 use holdpoint_interop::export;
@@ -177,7 +177,7 @@ fn prune(args: &PruneRequest, watch: &dyn Watch) -> Result<HistoryResult, FlowEr
 }
 
 fn accept(args: &AcceptRequest, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
-    let by = support::person(args.by.as_deref(), "accepts")?;
+    let by = crate::person::person(args.by.as_deref(), "accepts")?;
     let why = holdpoint_model::limits::clean_text(args.why.trim());
     if !holdpoint_model::limits::is_said(&why) {
         return Err(FlowError::Input("--why is empty; say why the new level is right".to_owned()));

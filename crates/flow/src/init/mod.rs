@@ -6,7 +6,7 @@ use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::request::OWN_FILE;
 use crate::request::SuiteChoice;
-use crate::support::suites;
+use crate::suites;
 use crate::{Watch, run};
 use detect::{Files, Proposal};
 use holdpoint_gate::HasExitCode;

@@ -14,7 +14,7 @@ use crate::Watch;
 use crate::ab::AbSides;
 use crate::error::FlowError;
 use crate::request::{Decision, SuiteChoice};
-use crate::support::suites;
+use crate::suites;
 use commands::CommandLine;
 use holdpoint_measure::ab::{Sides, conditions};
 use holdpoint_measure::builds::{Builds, Inventory};

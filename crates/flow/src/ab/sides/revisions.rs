@@ -4,7 +4,7 @@ use super::{PreparedSides, with_settings};
 use crate::Watch;
 use crate::error::FlowError;
 use crate::request::{Decision, SuiteChoice};
-use crate::support::suites;
+use crate::suites;
 use holdpoint_measure::builds::{BuildError, Builds, Built};
 use holdpoint_model::suite::{HarnessFrom, Reuse};
 use holdpoint_model::{Revision, Side, Suite, WorkloadSpec};

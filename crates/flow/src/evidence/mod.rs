@@ -1,27 +1,11 @@
-//! Shared by several commands: folders of evidence, seals, suites, the rules that decide, ceilings.
+//! The files that commands leave as evidence, and their seals.
 
 pub mod artifacts;
-pub mod ceilings;
-pub mod engines;
-pub mod exports;
-mod future;
-pub mod histories;
-pub mod imports;
-pub mod links;
-mod person;
-pub mod rules;
 pub mod sealing;
-pub mod suites;
-pub mod tensors;
-pub mod waivers;
-
-pub use future::{is_future, refuse_future};
-pub use person::{is_person, person};
 
 use crate::error::FlowError;
 use serde::Serialize;
 use std::path::Path;
-use std::process::Command;
 
 /// Writes what was measured; where that fails, into the folder for temporary files: it is not lost.
 pub fn save(path: &Path, document: &impl Serialize) -> Result<(), FlowError> {
@@ -33,8 +17,4 @@ pub fn save(path: &Path, document: &impl Serialize) -> Result<(), FlowError> {
         Ok(()) => Err(FlowError::Kept { source, refuge }),
         Err(_) => Err(source.into()),
     }
-}
-
-pub fn git_with_token(dir: &Path, token: &str) -> Command {
-    holdpoint_process::git::Repository::around(dir).command_with_token(token, &[])
 }

@@ -4,7 +4,7 @@
 
 use crate::ci_job;
 use crate::error::FlowError;
-use crate::support::save;
+use crate::evidence::save;
 use holdpoint_evidence::seal::{self, Origin};
 use holdpoint_evidence::{EvidenceError, SigningKey, hash, keys};
 use holdpoint_measure::clock;

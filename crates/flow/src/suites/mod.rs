@@ -1,9 +1,10 @@
-//! Finding a suite: built in, or a file.
+//! Finding a suite: built in, a file, or flags (a model).
+
+pub mod engines;
 
 use crate::Watch;
 use crate::error::FlowError;
 use crate::request::{OwnProcess, SuiteChoice, WorkerRequest};
-use crate::support::engines;
 use holdpoint_measure::{harness, worker};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA, WorkerSpec};

@@ -4,7 +4,7 @@ use crate::Watch;
 use crate::error::FlowError;
 use crate::history::git;
 use crate::request::{HistoryChoice, OWN_FILE, SuiteChoice, default_suite};
-use crate::support::suites;
+use crate::suites;
 use holdpoint_gate::Judgement;
 use holdpoint_gate::ab::judge_recorded;
 use holdpoint_history::{Access, HistoryError, Location, RunRecord, Store};

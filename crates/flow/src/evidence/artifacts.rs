@@ -3,7 +3,7 @@
 
 use crate::Watch;
 use crate::error::FlowError;
-use crate::support::waivers;
+use crate::waivers;
 use holdpoint_evidence::rejudge::{Rejudged, rejudge_beside};
 use holdpoint_gate::ab::judge_recorded;
 use holdpoint_gate::{Ended, HasExitCode, Judgement, overall};
