@@ -1,7 +1,7 @@
 //! `holdpoint calibrate`: a suite against itself, over and over.
 
 use crate::Watch;
-use crate::ab::compare::Comparison;
+use crate::ab::compare::OngoingComparison;
 use crate::ab::sides::PreparedSides;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
@@ -57,9 +57,10 @@ pub fn run(request: &CalibrationRequest, watch: &dyn Watch) -> Result<CommandRes
         watch.progress(&format!("trial {} of {}", trial + 1, request.trials));
         let plan = request.decision.plan(&prepared.sides.head.gate, Policy::Sequential);
         let plan = AbPlan { seed: plan.seed.wrapping_add(u64::from(trial)), ..plan };
-        let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
+        let mut comparison = OngoingComparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, watch);
-        let (report, judgement) = comparison.finish()?;
+        let judgement = comparison.judge()?;
+        let report = comparison.report;
         if report.finished {
             trials.push(&report, &judgement);
             let (elapsed_s, finished) = (start.elapsed().as_secs_f64(), trials.count() == request.trials);

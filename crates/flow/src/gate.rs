@@ -6,7 +6,7 @@ mod stored;
 
 pub(crate) use stored::StoredGate;
 
-use crate::ab::sides::{Base, Head, PlannedSides};
+use crate::ab::sides::{Head, PlannedSides};
 use crate::baseline::FOLDER_DEFAULT;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
@@ -61,6 +61,12 @@ pub struct GateSides {
     /// Whether it is built where it is even if no tracked file differs from HEAD.
     pub in_place: bool,
     pub how: SidesRequest,
+}
+
+impl GateSides {
+    fn head(&self) -> Head {
+        Head::WorkTree { in_place: self.in_place }
+    }
 }
 
 /// How a run is compared with a stored baseline.
@@ -123,7 +129,7 @@ pub fn run(request: &GateRequest, watch: &dyn Watch) -> Result<CommandResult<Gat
             if base.reason.is_some() {
                 note_unused_baseline(&suite.as_run, watch);
             }
-            let planned = plan_sides(suite.as_run, base, sides)?;
+            let planned = PlannedSides::revisions(suite.as_run, base, &sides.head())?;
             Ok(ab::decide(planned, rules, &sides.how, files, watch)?.map(GateResult::decided))
         }
         Comparand::History { location, last_good, sides } => {
@@ -149,9 +155,4 @@ fn note_unused_baseline(suite: &Suite, watch: &dyn Watch) {
         let own = own.display();
         watch.note(&format!("{own} is not used; \"holdpoint gate --baseline {own}\" compares with it"));
     }
-}
-
-/// The work tree beside a revision.
-fn plan_sides(suite: Suite, base: Base, sides: &GateSides) -> Result<PlannedSides, FlowError> {
-    PlannedSides::revisions(suite, base, &Head::WorkTree { in_place: sides.in_place })
 }

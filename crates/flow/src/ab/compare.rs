@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 
 /// A comparison under way.
-pub(crate) struct Comparison<'a> {
+pub(crate) struct OngoingComparison<'a> {
     sides: &'a Sides,
     inventories: &'a [Option<Inventory>; 2],
     policy: Policy,
@@ -27,7 +27,7 @@ pub(crate) struct Comparison<'a> {
     deciding: Deciding,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> OngoingComparison<'a> {
     /// Nothing measured yet.
     pub fn new(prepared: &'a PreparedSides, plan: AbPlan, policy: Policy) -> Result<Self, FlowError> {
         Self::from(prepared, policy, begin(prepared, plan, policy))
@@ -143,12 +143,6 @@ impl<'a> Comparison<'a> {
     pub fn judge(&self) -> Result<Judgement, FlowError> {
         judge_sides(&self.report, &self.report.plan, self.policy)
             .map_err(|error| FlowError::Input(error.to_string()))
-    }
-
-    /// The samples and their judgement.
-    pub fn finish(self) -> Result<(AbReport, Judgement), FlowError> {
-        let judgement = self.judge()?;
-        Ok((self.report, judgement))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::request::{
 };
 use crate::rules::Rules;
 use crate::suites;
-use compare::Comparison;
+use compare::OngoingComparison;
 use holdpoint_gate::{HasExitCode, Judgement};
 use holdpoint_model::{AbReport, Source, Verdict};
 use holdpoint_render::{Judged, markdown};
@@ -94,8 +94,10 @@ pub(crate) fn decide(
     suites::note_harnesses(&prepared.sides.head, watch);
     let plan = decision.plan(&gate, policy);
     let mut comparison = match earlier {
-        Some(report) => Comparison::resume(prepared, plan, policy, decision.seed.is_some(), (&path, report))?,
-        None => Comparison::new(prepared, plan, policy)?,
+        Some(report) => {
+            OngoingComparison::resume(prepared, plan, policy, decision.seed.is_some(), (&path, report))?
+        }
+        None => OngoingComparison::new(prepared, plan, policy)?,
     };
     artifacts::clear(&files.artifacts, writer)?;
     // Of the comparison that is continued; they tell less than there will be.
@@ -104,7 +106,8 @@ pub(crate) fn decide(
     comparison.measure(Some(&path), watch);
     // Before it is judged: whatever that says, what was measured is kept.
     sealing.write_json(&path, &comparison.report)?;
-    let (report, mut judgement) = comparison.finish()?;
+    let mut judgement = comparison.judge()?;
+    let report = comparison.report;
     rules.apply_to_sides(&mut judgement);
     if files.profile_on == ProfileOn::Regression && !watch.is_interrupted() {
         let (base, head) = (&prepared.sides.base, &prepared.sides.head);

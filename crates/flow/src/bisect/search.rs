@@ -3,7 +3,7 @@
 use super::candidates::{Candidates, Effort};
 use super::{BisectRequest, info, keep_only, short};
 use crate::Watch;
-use crate::ab::compare::Comparison;
+use crate::ab::compare::OngoingComparison;
 use crate::ab::sides::{self, PreparedSides, Purpose};
 use crate::error::FlowError;
 use holdpoint_gate::{Judgement, Policy, bisect_step, half_of_change};
@@ -64,7 +64,7 @@ impl Search<'_> {
         let mut plan = self.request.decision.plan(&self.suite.gate, Policy::Sequential);
         let good = self.good()?;
         let prepared = self.prepare((&self.bisection.good, good), (&info(bad), (suite, built.clone())));
-        let mut comparison = Comparison::new(&prepared, plan.clone(), Policy::Sequential)?;
+        let mut comparison = OngoingComparison::new(&prepared, plan.clone(), Policy::Sequential)?;
         comparison.measure(None, self.watch);
         let mut judgement = comparison.judge()?;
         let outcome = bisect_step(&judgement);
@@ -115,7 +115,7 @@ impl Search<'_> {
         let budget_s = plan.budget_s;
         let good = self.good()?;
         let prepared = self.prepare((&self.bisection.good, good), (&info(commit), (suite, built.clone())));
-        let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
+        let mut comparison = OngoingComparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, self.watch);
         let judgement = comparison.judge()?;
         self.builds.release(&built);
@@ -190,10 +190,12 @@ impl Search<'_> {
         self.check(&from, &format!("{} listed its benchmarks", short(&culprit.commit)))?;
         let prepared = self.prepare((&before, (from_suite, from)), (&culprit, (to_suite, to)));
         self.watch.progress(&format!("comparing {} with the commit before it", short(&culprit.commit)));
-        let mut comparison = Comparison::new(&prepared, self.plan(line, Effort::Whole), Policy::Sequential)?;
+        let mut comparison =
+            OngoingComparison::new(&prepared, self.plan(line, Effort::Whole), Policy::Sequential)?;
         comparison.measure(None, self.watch);
         if !self.watch.is_interrupted() {
-            let (evidence, judgement) = comparison.finish()?;
+            let judgement = comparison.judge()?;
+            let evidence = comparison.report;
             (self.bisection.evidence, self.bisection.judgement) =
                 (Some(evidence), Some(judgement.into_stated()));
         }

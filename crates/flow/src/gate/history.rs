@@ -1,6 +1,6 @@
 //! `gate --history`: judge a run by the series of its metrics, and ask the sure question only where these leave a doubt.
 
-use super::{GateResult, GateSides, plan_sides};
+use super::{GateResult, GateSides};
 use crate::Watch;
 use crate::ab;
 use crate::ab::sides::{Base, PlannedSides, check_of_revision};
@@ -164,7 +164,8 @@ impl SecondLooks {
         let accepted = known.values().filter(|_| gate.can_build());
         let accepted = accepted.filter_map(|series| accepted_revision_of(std::iter::once(series)));
         let plan = |revision: String| {
-            let sides = || plan_sides(as_run.clone(), Base::named(&revision), gate.sides);
+            let sides =
+                || PlannedSides::revisions(as_run.clone(), Base::named(&revision), &gate.sides.head());
             let planned = check_of_revision(as_written).and_then(|()| sides());
             (revision, planned)
         };
