@@ -101,7 +101,7 @@ impl Repository {
 
     /// Asks what a healthy repository answers.
     pub fn answer(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
-        Ok(self.checked(arguments.first().unwrap_or(&""), self.ask(arguments)?)?.stdout)
+        Ok(self.checked(action(arguments), self.ask(arguments)?)?.stdout)
     }
 
     /// The line that git answers, if it does.
@@ -142,7 +142,7 @@ impl Repository {
     /// Runs git with the user's settings, which must succeed.
     pub fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
         let output = output(&mut self.command(arguments))?;
-        Ok(self.checked(arguments.first().unwrap_or(&""), output)?.stdout)
+        Ok(self.checked(action(arguments), output)?.stdout)
     }
 
     fn question(&self) -> Command {
@@ -162,6 +162,11 @@ impl Repository {
     }
 }
 
+/// The subcommand, behind options of git's own.
+fn action<'a>(arguments: &[&'a str]) -> &'a str {
+    arguments.iter().find(|word| !word.starts_with('-')).unwrap_or(&"")
+}
+
 /// Git with nothing but our own settings, except for those of the repository.
 fn question(dir: &Path) -> Command {
     let mut git = command("git");
@@ -175,6 +180,7 @@ fn with_settings(git: &mut Command, dir: &Path) {
     git.args(SETTINGS.iter().flat_map(|setting| ["-c", *setting])).stdin(Stdio::null());
 }
 
+/// For `history`, until it asks a [`Repository`].
 pub fn checkout_command(dir: &Path) -> Command {
     Repository::around(dir).command(&[])
 }

@@ -3,7 +3,7 @@
 //! Every tracked file is hashed anew, in a git folder of our own with nothing but the commit in it: what the repository's
 //! index claims about files (times, sizes, "assume unchanged"), its filters and its attributes could all hide a change.
 
-use super::{GitError, Repository, output, paths, question, zero_separated};
+use super::{GitError, Repository, action, output, paths, question, zero_separated};
 use holdpoint_store::Scratch;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
@@ -167,8 +167,7 @@ impl WorkTree {
     }
 
     fn answer(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
-        let action = arguments.first().unwrap_or(&"");
-        Ok(self.repository.checked(action, output(self.git().args(arguments))?)?.stdout)
+        Ok(self.repository.checked(action(arguments), output(self.git().args(arguments))?)?.stdout)
     }
 }
 
