@@ -6,10 +6,12 @@ mod options;
 mod output;
 mod progress;
 mod show;
+mod streams;
 
 use args::{Args, Command};
 use clap::FromArgMatches;
-use holdpoint_flow::{self as flow, Done, FlowError, Watch};
+use holdpoint_flow::request::OwnProcess;
+use holdpoint_flow::{self as flow, CommandResult, FlowError, Watch};
 use holdpoint_measure::program::peak;
 use holdpoint_measure::{doctor, jobs};
 use holdpoint_model::ExitCode;
@@ -25,11 +27,11 @@ pub fn main() -> ExitCode {
     if let [_, command, program @ ..] = arguments.as_slice()
         && command == peak::COMMAND
     {
-        let peak = peak::call(program).map(|bytes| output::print(&format!("{bytes}\n")));
+        let peak = peak::call(program).map(|bytes| streams::print(&format!("{bytes}\n")));
         return if matches!(peak, Some(Ok(()))) { ExitCode::Ok } else { ExitCode::Internal };
     }
     if let Some(help) = args::help_all(&arguments) {
-        return if output::print(&help).is_ok() { ExitCode::Ok } else { ExitCode::Internal };
+        return if streams::print(&help).is_ok() { ExitCode::Ok } else { ExitCode::Internal };
     }
     let matches = args::command().try_get_matches();
     let args = match matches.and_then(|matches| Args::from_arg_matches(&matches)) {
@@ -44,7 +46,8 @@ pub fn main() -> ExitCode {
     interrupt::listen();
     if let Ok(program) = std::env::current_exe() {
         peak::launch_with(program.clone());
-        jobs::watchdog::guard_with(vec![program.into(), "watchdog".into()]);
+        let watchdog = [vec![program.into()], OwnProcess::Watchdog.arguments()].concat();
+        jobs::watchdog::guard_with(watchdog);
     }
     let done = hide_secrets().and_then(|()| run(args.command, &output));
     jobs::sweep();
@@ -88,7 +91,7 @@ fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError>
         Command::Roofline(args) => show(flow::roofline::run(&args.into(), output)?, output),
         Command::Cache(args) => show(flow::cache::run(&args.into())?, output),
         Command::Init(args) => show(flow::init::run(&args.into(), output)?, output),
-        Command::Doctor => show(Done::new(doctor::runtime_caps(), ExitCode::Ok), output),
+        Command::Doctor => show(CommandResult::new(doctor::runtime_caps(), ExitCode::Ok), output),
         Command::Profile(args) => show(flow::profile::run(&args.into(), output)?, output),
         Command::Sanitize(args) => show(flow::sanitize::run(&args.into(), output)?, output),
         Command::Tune(args) => show(flow::tune::run(&args.into(), output)?, output),
@@ -108,13 +111,13 @@ fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError>
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut args::command(), "holdpoint", &mut script);
-            output::print(&String::from_utf8_lossy(&script)).map(|()| ExitCode::Ok)
+            streams::print(&String::from_utf8_lossy(&script)).map(|()| ExitCode::Ok)
         }
     }
 }
 
 /// Prints the result of a command, then its notes.
-fn show<T: Show>(done: Done<T>, output: &Output) -> Result<ExitCode, FlowError> {
+fn show<T: Show>(done: CommandResult<T>, output: &Output) -> Result<ExitCode, FlowError> {
     done.document.show(output)?;
     done.notes.iter().for_each(|note| output.note(note));
     done.end

@@ -4,11 +4,12 @@
 use crate::args::{Format, Global};
 use crate::interrupt;
 use crate::progress::Bar;
+use crate::streams::{print, write_stderr, write_stdout};
 use holdpoint_flow::{FlowError, Progress, Watch};
 use holdpoint_model::json;
 use holdpoint_render::{Style, for_log, for_terminal, json_for_terminal};
 use serde::Serialize;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
 /// How this process talks.
 #[derive(Clone, Copy, Debug)]
@@ -97,28 +98,6 @@ fn is_ascii_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
         .into_iter()
         .find_map(|name| variable(name).filter(|value| !value.is_empty()));
     named.is_some_and(|locale| !locale.to_lowercase().replace('-', "").contains("utf8"))
-}
-
-/// Writes a page for people or programs to stdout, without colours.
-pub fn print(text: &str) -> Result<(), FlowError> {
-    write_stdout(&for_terminal(text, Style::default()))
-}
-
-pub(crate) fn write_stderr(text: &str) {
-    // Nobody listening is no reason to fail.
-    let _ = writeln!(io::stderr(), "{}", for_terminal(&for_log(text), Style::default()));
-}
-
-/// Writes to stdout. A reader that has gone away (`| head`) has seen enough.
-fn write_stdout(text: &str) -> Result<(), FlowError> {
-    let mut stdout = io::stdout().lock();
-    let newline = if text.ends_with('\n') { "" } else { "\n" };
-    match write!(stdout, "{text}{newline}").and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(FlowError::Internal(format!("cannot write to stdout: {error}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A line that moves on a terminal; elsewhere a line now and then, so that a log shows that something is under way.
 
-use crate::output::write_stderr;
+use crate::streams::write_stderr;
 use holdpoint_flow::{Estimate, Progress};
 use holdpoint_measure::Event;
 use holdpoint_render::{Style, for_terminal, units};

@@ -1,23 +1,24 @@
 //! Printing the results of commands.
 
 use crate::args::Format;
-use crate::output::{Output, print};
-use holdpoint_flow::attest::Attested;
-use holdpoint_flow::checklist::Filled;
+use crate::output::Output;
+use crate::streams::print;
+use holdpoint_flow::attest::AttestResult;
+use holdpoint_flow::attest::release::Verification;
+use holdpoint_flow::checklist::ChecklistResult;
 use holdpoint_flow::ci::CiResult;
-use holdpoint_flow::fuzz::Fuzzed;
-use holdpoint_flow::gate::Gated;
+use holdpoint_flow::fuzz::FuzzResult;
+use holdpoint_flow::gate::GateResult;
 use holdpoint_flow::history::HistoryResult;
-use holdpoint_flow::init::Started;
-use holdpoint_flow::profile::Profiled;
-use holdpoint_flow::release::Verified;
+use holdpoint_flow::init::InitResult;
+use holdpoint_flow::profile::ProfileResult;
 use holdpoint_flow::replay::Replay;
-use holdpoint_flow::report::{Document, Shown};
-use holdpoint_flow::roofline::Placed;
-use holdpoint_flow::run::Ran;
+use holdpoint_flow::report::{Document, ReportResult};
+use holdpoint_flow::roofline::RooflineResult;
+use holdpoint_flow::run::RunReports;
 use holdpoint_flow::status::Status;
 use holdpoint_flow::trend::ShownHistory;
-use holdpoint_flow::{Decided, FlowError, Message};
+use holdpoint_flow::{FlowError, JudgementWithSamples, Message};
 
 use holdpoint_model::caps::RuntimeCaps;
 use holdpoint_model::{
@@ -75,7 +76,7 @@ impl Show for Message {
     }
 }
 
-impl Show for Started {
+impl Show for InitResult {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         let report =
             |style| self.report.as_ref().map_or_else(String::new, |report| terminal::report(report, style));
@@ -92,14 +93,14 @@ impl Show for Status {
     }
 }
 
-impl Show for Decided {
+impl Show for JudgementWithSamples {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         output.result(&self.judgement, |style| terminal::judgement(self.judged(), style))
     }
 }
 
 /// A comparison with the familiar statistics below it.
-pub struct WithEvidence(pub Decided);
+pub struct WithEvidence(pub JudgementWithSamples);
 
 impl Show for WithEvidence {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
@@ -123,10 +124,10 @@ impl Show for HistoryResult {
     }
 }
 
-impl Show for Gated {
+impl Show for GateResult {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         match self {
-            Self::Decided(decided) => decided.show(output),
+            Self::Judged(decided) => decided.show(output),
             Self::Recorded(baseline) => baseline.show(output),
             Self::Unrecorded(report) => report.show(output),
             Self::NoBaseline => Ok(()),
@@ -134,7 +135,7 @@ impl Show for Gated {
     }
 }
 
-impl Show for Ran {
+impl Show for RunReports {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         match self {
             Self::Once(report) => report.show(output),
@@ -143,7 +144,7 @@ impl Show for Ran {
     }
 }
 
-impl Show for Shown {
+impl Show for ReportResult {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         let first = self.problem.as_ref().map(|what| format!("problem: {what}\n\n")).unwrap_or_default();
         match &self.document {
@@ -153,7 +154,7 @@ impl Show for Shown {
                 let judged = Judged::new(judgement, Some(Source::Run(&judged.report)));
                 format!("{first}{text}\n{}", terminal::judgement(judged, style))
             }),
-            Document::Decided(decided) => output.result(&decided.judgement, |style| {
+            Document::Judged(decided) => output.result(&decided.judgement, |style| {
                 let judged = decided.judged();
                 first
                     + &if judged.is_sides() {
@@ -172,7 +173,7 @@ impl Show for Shown {
     }
 }
 
-impl Show for Placed {
+impl Show for RooflineResult {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         match self {
             Self::Roofline(roofline) => output.result(roofline, |style| terminal::roofline(roofline, style)),
@@ -185,7 +186,7 @@ impl Show for Placed {
     }
 }
 
-impl Show for Profiled {
+impl Show for ProfileResult {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         match self {
             Self::Alone(profile) => output.result(profile, |style| terminal::profile(profile, style)),
@@ -198,7 +199,7 @@ impl Show for Profiled {
     }
 }
 
-impl Show for Fuzzed {
+impl Show for FuzzResult {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         match self {
             Self::Searched(report) => output.result(report, |style| terminal::fuzz(report, style)),
@@ -221,13 +222,13 @@ impl Show for Replay {
     }
 }
 
-impl Show for Verified {
+impl Show for Verification {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         output.result(&self.json, |style| terminal::verified(&self.problems, &self.holds, style))
     }
 }
 
-impl Show for Attested {
+impl Show for AttestResult {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         match self {
             Self::Keys(message) => message.show(output),
@@ -240,7 +241,7 @@ impl Show for Attested {
     }
 }
 
-impl Show for Filled {
+impl Show for ChecklistResult {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         match self {
             Self::Filled(message) => message.show(output),
@@ -256,7 +257,7 @@ impl Show for CiResult {
             Self::Guarded(guarded) => output.result(guarded, |_| guarded.to_string()),
             Self::Files(files) => output.result(files, |_| files.text()),
             Self::Page(page) => print(page),
-            Self::Gated(gated) => gated.show(output),
+            Self::Measure(gated) => gated.show(output),
             Self::Gate(end) => {
                 end.gated.show(output)?;
                 // Commands to a runner: JSON is for another program.

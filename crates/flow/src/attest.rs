@@ -1,9 +1,9 @@
 //! `holdpoint attest`: say what a release rests on, sign it, check it again.
 
-use crate::done::{Done, Message};
+pub mod release;
+
+use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::release::{self, ReleaseRequest, VerificationRequest, Verified};
-use crate::support::sealing::tree_of;
 use holdpoint_evidence::attest::{self, Places, Request, Signed, Signer};
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::folder::find_file;
@@ -11,7 +11,9 @@ use holdpoint_evidence::{EvidenceError, dsse, keys};
 use holdpoint_measure::{clock, machine};
 use holdpoint_model::attest::{ReleaseFile, ReleaseMetadata, RuntimeTarget};
 use holdpoint_model::{Attestation, Envelope, ExitCode, FileError, ReleasePolicy, document};
+use holdpoint_process::git::Repository;
 use holdpoint_render::markdown;
+use release::{ReleaseRequest, Verification, VerificationRequest};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -87,11 +89,11 @@ impl AttestationRequest {
 
 /// The result of a subcommand.
 #[derive(Debug)]
-pub enum Attested {
+pub enum AttestResult {
     Keys(Message),
     Attestation(Box<Attestation>),
     Signed(Signature),
-    Verified(Verified),
+    Verified(Verification),
 }
 
 /// A signed attestation, and a sentence about it.
@@ -101,7 +103,7 @@ pub struct Signature {
     pub text: String,
 }
 
-pub fn run(request: &AttestRequest) -> Result<Done<Attested>, FlowError> {
+pub fn run(request: &AttestRequest) -> Result<CommandResult<AttestResult>, FlowError> {
     match request {
         AttestRequest::Keygen { key, public_key } => keygen(key, public_key.as_deref()),
         AttestRequest::Create(request) => create(request),
@@ -115,12 +117,12 @@ pub fn run(request: &AttestRequest) -> Result<Done<Attested>, FlowError> {
                 Document::Bare(attestation) => *attestation,
                 Document::Envelope(envelope) => unchecked(&envelope, file)?,
             };
-            Ok(Done::new(Attested::Attestation(Box::new(attestation)), ExitCode::Ok))
+            Ok(CommandResult::new(AttestResult::Attestation(Box::new(attestation)), ExitCode::Ok))
         }
     }
 }
 
-fn keygen(key: &Path, public: Option<&Path>) -> Result<Done<Attested>, FlowError> {
+fn keygen(key: &Path, public: Option<&Path>) -> Result<CommandResult<AttestResult>, FlowError> {
     let public = public.map_or_else(|| key.with_extension("pub"), Path::to_path_buf);
     if key == public {
         let what = "the private and the public key cannot be one file; name another with --public-key";
@@ -136,11 +138,11 @@ fn keygen(key: &Path, public: Option<&Path>) -> Result<Done<Attested>, FlowError
         key.display(),
         public.display()
     );
-    Ok(Done::new(Attested::Keys(Message { json, text }), ExitCode::Ok))
+    Ok(CommandResult::new(AttestResult::Keys(Message { json, text }), ExitCode::Ok))
 }
 
 /// Writes an attestation.
-pub fn create(request: &AttestationRequest) -> Result<Done<Attested>, FlowError> {
+pub(crate) fn create(request: &AttestationRequest) -> Result<CommandResult<AttestResult>, FlowError> {
     if !request.artifacts.is_dir() {
         let what = "no such folder; it should hold what gate, check, doctor and the like have written";
         return Err(FlowError::File { path: request.artifacts.clone(), what: what.to_owned() });
@@ -185,7 +187,7 @@ pub fn create(request: &AttestationRequest) -> Result<Done<Attested>, FlowError>
         problems = attest::judge_release(&attestation, &Signer::NotYet, &policy, &facts);
     }
     let exit = if problems.is_empty() { ExitCode::Ok } else { ExitCode::Unverified };
-    let mut done = Done::new(Attested::Attestation(Box::new(attestation)), exit);
+    let mut done = CommandResult::new(AttestResult::Attestation(Box::new(attestation)), exit);
     done.notes.extend(problems.iter().map(|problem| format!("holdpoint: {problem}")));
     Ok(done)
 }
@@ -243,7 +245,8 @@ fn metadata(request: &AttestationRequest) -> Result<ReleaseMetadata, FlowError> 
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
     let revision = machine::revision(Path::new("."));
-    let tree_sha = revision.as_ref().and_then(|revision| tree_of(&revision.commit));
+    let tree_sha =
+        revision.as_ref().and_then(|revision| Repository::around(Path::new(".")).tree_of(&revision.commit));
     let commit_sha = match (&request.commit_sha, &revision) {
         (Some(commit), Some(revision)) if *commit != revision.commit => {
             let what = format!(
@@ -288,7 +291,7 @@ fn sign(
     places: Places<'_>,
     key: Option<&Path>,
     to: Option<&Path>,
-) -> Result<Done<Attested>, FlowError> {
+) -> Result<CommandResult<AttestResult>, FlowError> {
     let text = holdpoint_store::read_text(path)?;
     let attestation = document::read::<Attestation>(&text).map_err(|source| format_error(path, source))?;
     let key = keys::private(key, std::env::var(keys::PRIVATE_VARIABLE).ok().as_deref())?;
@@ -297,8 +300,8 @@ fn sign(
     let (problems, _) = attest::verify(document, places, &ReleasePolicy::default())?;
     if !problems.is_empty() {
         let note = "nothing was signed; make the attestation again with \"holdpoint attest create\"";
-        let unsigned = Attested::Verified(Verified::broken(problems));
-        return Ok(Done::new(unsigned, ExitCode::Unverified).with_note(note));
+        let unsigned = AttestResult::Verified(Verification::broken(problems));
+        return Ok(CommandResult::new(unsigned, ExitCode::Unverified).with_note(note));
     }
     let statement = attest::statement(attestation);
     let payload = to_canonical(&statement).map_err(EvidenceError::from)?;
@@ -307,7 +310,7 @@ fn sign(
     holdpoint_store::write_json(&to, &envelope)?;
     let keyid = keys::key_id(&key.verifying_key());
     let text = format!("signed {} files in {}\nkeyid {keyid}\n", statement.subject.len(), to.display());
-    Ok(Done::new(Attested::Signed(Signature { envelope, text }), ExitCode::Ok))
+    Ok(CommandResult::new(AttestResult::Signed(Signature { envelope, text }), ExitCode::Ok))
 }
 
 /// An attestation, signed or not.
@@ -344,7 +347,7 @@ fn unchecked(envelope: &Envelope, path: &Path) -> Result<Attestation, FlowError>
     Ok(statement.predicate)
 }
 
-fn verify(path: &Path, against: &VerificationRequest) -> Result<Done<Attested>, FlowError> {
+fn verify(path: &Path, against: &VerificationRequest) -> Result<CommandResult<AttestResult>, FlowError> {
     let checked = release::check(path, against)?;
     let signer = match &checked.signer {
         Signer::Key(id) => format!("signed by {id}"),
@@ -363,7 +366,8 @@ fn verify(path: &Path, against: &VerificationRequest) -> Result<Done<Attested>, 
             m.release_tag, m.commit_sha, s.overall_status
         )
     });
-    let verified = Verified::new(checked.problems(), holds.unwrap_or_default(), checked.attestation.as_ref());
+    let verified =
+        Verification::new(checked.problems(), holds.unwrap_or_default(), checked.attestation.as_ref());
     let exit = verified.exit_code();
-    Ok(Done::new(Attested::Verified(verified), exit))
+    Ok(CommandResult::new(AttestResult::Verified(verified), exit))
 }

@@ -1,13 +1,14 @@
 //! `holdpoint baseline`: record, append, promote, show, template, fit.
 
+pub mod promote;
+
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
-use crate::promote::PromoteRequest;
-use crate::request::{PolicyChoice, SuiteChoice};
-use crate::support::artifacts;
-use crate::support::links;
-use crate::support::suites::{self, LoadedSuite};
+use crate::evidence::artifacts;
+use crate::links;
+use crate::request::{OwnProcess, PolicyChoice, SuiteChoice};
+use crate::suites::{self, LoadedSuite};
 use holdpoint_gate::record::{self, RecordError};
 use holdpoint_gate::{Policy, blind_spots, set_tolerances};
 use holdpoint_measure::machine;
@@ -16,6 +17,7 @@ use holdpoint_model::{Baseline, Current, ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::html;
 use holdpoint_stats::sequential::ALARM_RATE;
 use holdpoint_store::{FolderLock, Scratch};
+use promote::PromoteRequest;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -69,14 +71,14 @@ pub struct BaselinePage {
     pub repository: Option<String>,
 }
 
-pub fn run(request: &BaselineRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+pub fn run(request: &BaselineRequest, watch: &dyn Watch) -> Result<CommandResult<Baseline>, FlowError> {
     match request {
         BaselineRequest::Record(request) => {
             let (path, baseline, gate) = make(request, watch, record)?;
             finish_recorded(&path, baseline, &gate, watch)
         }
         BaselineRequest::Append(request) => append(request, watch),
-        BaselineRequest::Promote(request) => crate::promote::run(request, watch),
+        BaselineRequest::Promote(request) => promote::run(request, watch),
         BaselineRequest::Template(request) => {
             // Of Apex-X's tolerances, which ask for nothing that runs could not serve.
             let (path, baseline, _) = make(request, watch, |runs, _| record::template(runs))?;
@@ -95,7 +97,7 @@ pub fn run(request: &BaselineRequest, watch: &dyn Watch) -> Result<Done<Baseline
     }
 }
 
-fn show(request: &BaselinePage, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+fn show(request: &BaselinePage, watch: &dyn Watch) -> Result<CommandResult<Baseline>, FlowError> {
     let baseline = holdpoint_store::read_baseline(&path_of(&request.which)?)?;
     if let Some(path) = &request.html {
         let newest = baseline.runs.iter().rev().find_map(|run| run.revision.as_ref());
@@ -105,7 +107,7 @@ fn show(request: &BaselinePage, watch: &dyn Watch) -> Result<Done<Baseline>, Flo
         holdpoint_store::write_text(path, &html::baseline(&baseline, &extras))?;
         watch.note(&format!("html: {}", path.display()));
     }
-    Ok(Done::new(baseline, ExitCode::Ok))
+    Ok(CommandResult::new(baseline, ExitCode::Ok))
 }
 
 fn make(
@@ -123,13 +125,13 @@ fn make(
 }
 
 /// A baseline with the tolerances that its suite asks for.
-pub fn record(currents: &[Current], gate: &GateSettings) -> Result<Baseline, RecordError> {
+pub(crate) fn record(currents: &[Current], gate: &GateSettings) -> Result<Baseline, RecordError> {
     let baseline = record::record(currents, gate.alarm_rate.unwrap_or(ALARM_RATE))?;
     // What nobody asks for is left to the policy that will judge by it.
     Ok(set_tolerances(baseline, None, gate, Policy::AllowedMax))
 }
 
-fn append(request: &RecordRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+fn append(request: &RecordRequest, watch: &dyn Watch) -> Result<CommandResult<Baseline>, FlowError> {
     let suite = LoadedSuite::read(&request.suite)?;
     let path = match &request.baseline {
         Some(path) => path.clone(),
@@ -181,11 +183,11 @@ fn finish_recorded(
     baseline: Baseline,
     gate: &GateSettings,
     watch: &dyn Watch,
-) -> Result<Done<Baseline>, FlowError> {
+) -> Result<CommandResult<Baseline>, FlowError> {
     let policy = PolicyChoice::default().policy(gate)?;
     let done = finish(path, baseline)?;
     let exit = say_what_it_serves(&done.document, policy, watch);
-    Ok(Done { end: Ok(exit), ..done })
+    Ok(CommandResult { end: Ok(exit), ..done })
 }
 
 /// A baseline that cannot serve its tolerance is kept, says so, and ends as inconclusive, as its gates will.
@@ -199,9 +201,9 @@ pub(crate) fn say_what_it_serves(baseline: &Baseline, policy: Policy, watch: &dy
     }
 }
 
-pub(crate) fn finish(path: &Path, baseline: Baseline) -> Result<Done<Baseline>, FlowError> {
+pub(crate) fn finish(path: &Path, baseline: Baseline) -> Result<CommandResult<Baseline>, FlowError> {
     holdpoint_store::write_json(path, &baseline)?;
-    Ok(Done::new(baseline, ExitCode::Ok).with_note(format!("baseline: {}", path.display())))
+    Ok(CommandResult::new(baseline, ExitCode::Ok).with_note(format!("baseline: {}", path.display())))
 }
 
 /// Where a baseline belongs that was not given a place.
@@ -213,7 +215,7 @@ fn own_path(dir: &Path, baseline: &Baseline) -> Result<PathBuf, FlowError> {
 }
 
 /// Where this machine's baseline of a suite lies.
-pub fn this_machines(suite: &Suite, dir: &Path) -> PathBuf {
+pub(crate) fn this_machines(suite: &Suite, dir: &Path) -> PathBuf {
     holdpoint_store::baseline_path(dir, &suite.name, &machine::machine_for(suite).fingerprint)
 }
 
@@ -242,26 +244,20 @@ fn existing_own_path(suite: &Suite, choice: &SuiteChoice, dir: &Path) -> Result<
 /// Measures a suite several times, each time in a new process: what a process is lucky or unlucky with, such
 /// as its address layout, then shows in the spread between runs. A run that is not `ok` is the last. Each process reads the
 /// suite again, which has to be the one that was read before anything was measured.
-pub fn measure_runs(
+pub(crate) fn measure_runs(
     suite: &LoadedSuite,
     runs_count: u32,
     watch: &dyn Watch,
 ) -> Result<Vec<Report>, FlowError> {
-    let internal = |what: &str, error: std::io::Error| FlowError::Internal(format!("{what}: {error}"));
-    let program = std::env::current_exe().map_err(|e| internal("cannot find this program again", e))?;
     let dir = Scratch::new()?;
     let mut reports = Vec::new();
     for run in 1..=runs_count {
         watch.progress(&format!("run {run} of {runs_count}"));
         let path = dir.path().join(format!("run-{run}.json"));
-        let mut command = holdpoint_process::command(&program);
-        command
-            .args(["--quiet", "run", "--output"])
-            .arg(&path)
-            .args(suite.choice.flags())
-            .stdout(Stdio::null());
-        command.args(["--parent", &std::process::id().to_string()]);
-        let status = command.status().map_err(|e| internal("cannot start a run", e))?;
+        let (suite_choice, parent) = (suite.choice.clone(), std::process::id());
+        let step = OwnProcess::Run { suite: suite_choice, output: path.clone(), parent };
+        let status = step.command()?.stdout(Stdio::null()).status();
+        let status = status.map_err(|error| FlowError::Internal(format!("cannot start a run: {error}")))?;
         if !path.exists() {
             return Err(FlowError::Internal(format!("run {run} ended with {status} and left no report")));
         }

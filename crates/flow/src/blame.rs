@@ -3,10 +3,10 @@
 use crate::Watch;
 use crate::ab::sides;
 use crate::bisect::BisectRequest;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::request::{Decision, SuiteChoice};
-use crate::support::suites;
+use crate::suites;
 use crate::{bisect, history};
 use holdpoint_gate::history::find_changes;
 use holdpoint_history::Location;
@@ -45,7 +45,7 @@ impl BlameRequest {
     }
 }
 
-pub fn run(request: &BlameRequest, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
+pub fn run(request: &BlameRequest, watch: &dyn Watch) -> Result<CommandResult<Bisection>, FlowError> {
     let suite = suites::load(&request.suite)?;
     let select = SeriesFilter {
         suite: Some(suite.name.clone()),

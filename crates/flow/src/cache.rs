@@ -1,6 +1,6 @@
 //! `holdpoint cache`: the builds of revisions that are kept, and their removal.
 
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use holdpoint_measure::builds::{self, cache_dir};
 use holdpoint_model::{CacheListing, CachedBuild, ExitCode};
@@ -16,7 +16,7 @@ pub enum CacheRequest {
     },
 }
 
-pub fn run(request: &CacheRequest) -> Result<Done<CacheListing>, FlowError> {
+pub fn run(request: &CacheRequest) -> Result<CommandResult<CacheListing>, FlowError> {
     let dir = cache_dir();
     let listing = match request {
         CacheRequest::List => builds::list(&dir)?,
@@ -24,5 +24,5 @@ pub fn run(request: &CacheRequest) -> Result<Done<CacheListing>, FlowError> {
             older_than.is_none_or(|age| build.unused_s >= age.as_secs_f64())
         })?,
     };
-    Ok(Done::new(listing, ExitCode::Ok))
+    Ok(CommandResult::new(listing, ExitCode::Ok))
 }

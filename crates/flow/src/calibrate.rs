@@ -1,13 +1,13 @@
 //! `holdpoint calibrate`: a suite against itself, over and over.
 
 use crate::Watch;
-use crate::ab::compare::Comparison;
-use crate::ab::sides::Prepared;
-use crate::done::Done;
+use crate::ab::compare::OngoingComparison;
+use crate::ab::sides::PreparedSides;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
 use crate::request::{Decision, SuiteChoice};
-use crate::support::artifacts;
-use crate::support::suites;
+use crate::suites;
 use holdpoint_gate::calibrate::Trials;
 use holdpoint_gate::{HasExitCode, Judgement, Policy};
 use holdpoint_measure::ab::Sides;
@@ -32,7 +32,7 @@ pub struct CalibrationRequest {
     pub output: Option<PathBuf>,
 }
 
-pub fn run(request: &CalibrationRequest, watch: &dyn Watch) -> Result<Done<Calibration>, FlowError> {
+pub fn run(request: &CalibrationRequest, watch: &dyn Watch) -> Result<CommandResult<Calibration>, FlowError> {
     let prepared = sides(request, watch)?;
     let machine = machine::machine();
     let suite = &prepared.sides.head;
@@ -57,9 +57,10 @@ pub fn run(request: &CalibrationRequest, watch: &dyn Watch) -> Result<Done<Calib
         watch.progress(&format!("trial {} of {}", trial + 1, request.trials));
         let plan = request.decision.plan(&prepared.sides.head.gate, Policy::Sequential);
         let plan = AbPlan { seed: plan.seed.wrapping_add(u64::from(trial)), ..plan };
-        let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
+        let mut comparison = OngoingComparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, watch);
-        let (report, judgement) = comparison.finish()?;
+        let judgement = comparison.judge()?;
+        let report = comparison.report;
         if report.finished {
             trials.push(&report, &judgement);
             let (elapsed_s, finished) = (start.elapsed().as_secs_f64(), trials.count() == request.trials);
@@ -73,14 +74,14 @@ pub fn run(request: &CalibrationRequest, watch: &dyn Watch) -> Result<Done<Calib
         }
         // Kept after every trial: a machine that dies loses no more than one.
         for path in paths.clone() {
-            crate::support::save(path, calibration)?;
+            crate::evidence::save(path, calibration)?;
         }
     }
     let Some(calibration) = calibration else {
         return Err(FlowError::Internal("no trial was made".to_owned()));
     };
     let exit = calibration.exit_code();
-    let mut done = Done::new(calibration, exit);
+    let mut done = CommandResult::new(calibration, exit);
     if let Some(failed) = failed {
         // What earlier trials left is no evidence either: the suite does not always work.
         if trials.count() > 1 {
@@ -99,7 +100,7 @@ fn failure(judgement: &Judgement) -> Option<String> {
 }
 
 /// The suite on both sides; a slowdown can only be put into ops of our own.
-fn sides(request: &CalibrationRequest, watch: &dyn Watch) -> Result<Prepared, FlowError> {
+fn sides(request: &CalibrationRequest, watch: &dyn Watch) -> Result<PreparedSides, FlowError> {
     let as_written = suites::load(&request.suite)?;
     let built = build(&as_written, watch)?;
     // Code against itself is what is to be measured here.
@@ -128,7 +129,7 @@ fn sides(request: &CalibrationRequest, watch: &dyn Watch) -> Result<Prepared, Fl
     let percent = (request.inject * 1e6).round() / 1e4;
     let injected = if request.inject > 0.0 { format!(" +{percent} %") } else { String::new() };
     let (base, head) = (label(""), label(&injected));
-    Ok(Prepared { _builds: built.map(|(builds, _)| builds), ..Prepared::new(sides, base, head) })
+    Ok(PreparedSides { _builds: built.map(|(builds, _)| builds), ..PreparedSides::new(sides, base, head) })
 }
 
 /// The working tree as it is, built as `ab` builds it; both sides are this one.

@@ -1,7 +1,7 @@
 //! `holdpoint changes`: the change points of series.
 
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::history;
 use holdpoint_gate::history::{Alerts, find_changes_in};
@@ -21,11 +21,11 @@ pub struct ChangesRequest {
     pub alerts: bool,
 }
 
-pub fn run(request: &ChangesRequest, watch: &dyn Watch) -> Result<Done<Changes>, FlowError> {
+pub fn run(request: &ChangesRequest, watch: &dyn Watch) -> Result<CommandResult<Changes>, FlowError> {
     let alerts = if request.alerts { Alerts::Replay } else { Alerts::Leave };
     let found =
         if request.files.is_empty() { of_store(request, alerts, watch)? } else { of_files(request, alerts)? };
-    Ok(Done::new(found, ExitCode::Ok))
+    Ok(CommandResult::new(found, ExitCode::Ok))
 }
 
 /// Series by series: a store may hold more than fits into memory.

@@ -1,14 +1,14 @@
 //! `holdpoint check`: is a kernel right at a shape, how long does it take, and how near is that to what the device can do?
 
 use crate::Watch;
-use crate::done::Done;
+use crate::ceilings;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::sealing::{self, Sealing};
 use crate::request::SuiteChoice;
 use crate::run;
-use crate::support::ceilings;
-use crate::support::sealing::{self, Sealing};
-use crate::support::suites;
-use crate::support::tensors::{TensorFolders, random_seed};
+use crate::suites;
+use crate::tensors::{TensorFolders, random_seed};
 use holdpoint_gate::{KernelChecks, Unchecked};
 use holdpoint_measure::ReadySuite;
 use holdpoint_measure::fuzz::{Fuzzer, Target};
@@ -58,7 +58,7 @@ pub struct KernelShapes {
 /// Inputs that every kernel is checked with at its shape: values, each from a seed of its own.
 const CASES: [Values; 4] = [Values::Normal, Values::Normal, Values::Uniform, Values::Large];
 
-pub fn run(request: &CheckRequest, watch: &dyn Watch) -> Result<Done<CheckDocument>, FlowError> {
+pub fn run(request: &CheckRequest, watch: &dyn Watch) -> Result<CommandResult<CheckDocument>, FlowError> {
     let key = sealing::read_key(request.seal_key.as_deref())?;
     let (dir, dirs) = (Scratch::new()?, TensorFolders::new()?);
     let suite = suite(&request.subject, request.device, dir.path())?;
@@ -86,7 +86,7 @@ pub fn run(request: &CheckRequest, watch: &dyn Watch) -> Result<Done<CheckDocume
         sealing.write_json(path, &document)?;
         sealing.seal(&run::origins("check", &suite, &report))?;
     }
-    let mut done = Done::new(document, exit);
+    let mut done = CommandResult::new(document, exit);
     done.notes.extend(roofline.err().map(|error| format!("no roofline: {error}")));
     Ok(done)
 }

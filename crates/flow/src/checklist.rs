@@ -1,9 +1,9 @@
 //! `holdpoint checklist`: evidence into a checklist, between its markers.
 
 use crate::Watch;
-use crate::done::{Done, Message};
+use crate::attest::release::{self, Verification, VerificationRequest};
+use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::release::{self, VerificationRequest, Verified};
 use holdpoint_evidence::{EvidenceError, checklist};
 use holdpoint_model::ExitCode;
 use holdpoint_render::markdown;
@@ -24,22 +24,27 @@ pub struct ChecklistRequest {
 
 /// The checklist, or why the attestation is no evidence.
 #[derive(Debug)]
-pub enum Filled {
+pub enum ChecklistResult {
     Filled(Message),
-    Unverified(Verified),
+    Unverified(Verification),
 }
 
-pub fn run(request: &ChecklistRequest, watch: &dyn Watch) -> Result<Done<Filled>, FlowError> {
+pub fn run(
+    request: &ChecklistRequest,
+    watch: &dyn Watch,
+) -> Result<CommandResult<ChecklistResult>, FlowError> {
     // What does not hold is no evidence, and fills nothing.
-    let release::Checked { broken, missing, attestation, .. } =
+    let release::AttestationCheck { broken, missing, attestation, .. } =
         release::check(&request.attestation, &request.against)?;
     let attestation = match attestation {
         Some(attestation) if broken.is_empty() => attestation,
         _ => {
             let note = "nothing was filled in; make the attestation again with \"holdpoint attest create\"";
-            return Ok(
-                Done::new(Filled::Unverified(Verified::broken(broken)), ExitCode::Unverified).with_note(note)
-            );
+            return Ok(CommandResult::new(
+                ChecklistResult::Unverified(Verification::broken(broken)),
+                ExitCode::Unverified,
+            )
+            .with_note(note));
         }
     };
     let old = match request.init && !request.file.exists() {
@@ -78,7 +83,7 @@ pub fn run(request: &ChecklistRequest, watch: &dyn Watch) -> Result<Done<Filled>
         attestation.summary.overall_status
     );
     let exit = if missing.is_empty() { ExitCode::Ok } else { ExitCode::Unverified };
-    let mut done = Done::new(Filled::Filled(Message { json, text }), exit);
+    let mut done = CommandResult::new(ChecklistResult::Filled(Message { json, text }), exit);
     done.notes.extend(missing.iter().map(|problem| format!("holdpoint: {problem}")));
     Ok(done)
 }

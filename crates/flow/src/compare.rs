@@ -1,10 +1,10 @@
 //! `holdpoint compare`: judge samples that were taken before.
 
-use crate::decided::Decided;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::judgement_with_samples::JudgementWithSamples;
 use crate::request::{PolicyChoice, Question};
-use crate::support::waivers::InForce;
+use crate::waivers::InForce;
 use holdpoint_gate::{
     HasExitCode, Judgement, Policy, compare_reports_disjoint_ci, judge_run, set_tolerances,
 };
@@ -32,7 +32,7 @@ pub struct CompareRequest {
     pub trend_output: Option<PathBuf>,
 }
 
-pub fn run(request: &CompareRequest) -> Result<Done<Decided>, FlowError> {
+pub fn run(request: &CompareRequest) -> Result<CommandResult<JudgementWithSamples>, FlowError> {
     let waivers = InForce::read(request.waivers.as_deref())?;
     let current = holdpoint_store::read_current(&request.report);
     let sides = match (&request.baseline, is_sides(&current)) {
@@ -59,7 +59,7 @@ pub fn run(request: &CompareRequest) -> Result<Done<Decided>, FlowError> {
         holdpoint_store::write_json(path, &trend(&judgement))?;
     }
     let exit = judgement.exit_code();
-    Ok(Done::new(Decided { judgement, sides, report: None }, exit))
+    Ok(CommandResult::new(JudgementWithSamples { judgement, sides, report: None }, exit))
 }
 
 /// Judges two sides by their own question or another one.
@@ -100,7 +100,7 @@ fn judge_report(
 }
 
 /// The policy for a baseline that the choice and the suite mean.
-pub fn baseline_policy(choice: &PolicyChoice, gate: &GateSettings) -> Result<Policy, FlowError> {
+pub(crate) fn baseline_policy(choice: &PolicyChoice, gate: &GateSettings) -> Result<Policy, FlowError> {
     let policy = choice.policy(gate)?;
     if policy.takes_baseline() {
         return Ok(policy);
@@ -113,7 +113,7 @@ pub fn baseline_policy(choice: &PolicyChoice, gate: &GateSettings) -> Result<Pol
 }
 
 /// The trend point of a judged run; a run whose file has no time is dated now.
-pub fn trend(judgement: &Judgement) -> Trend {
+pub(crate) fn trend(judgement: &Judgement) -> Trend {
     let now = || clock::timestamp_utc();
     let timestamp_utc = judgement.timestamp_utc.clone().unwrap_or_else(now);
     Trend::new(judgement, &timestamp_utc)

@@ -3,6 +3,7 @@
 use holdpoint_evidence::EvidenceError;
 use holdpoint_measure::builds::BuildError;
 use holdpoint_model::ExitCode;
+use holdpoint_process::git::GitError;
 use holdpoint_store::StoreError;
 use std::path::PathBuf;
 
@@ -42,6 +43,12 @@ pub enum FlowError {
     /// Something failed that should not.
     #[error("{0}")]
     Internal(String),
+}
+
+impl From<GitError> for FlowError {
+    fn from(error: GitError) -> Self {
+        Self::Build(error.into())
+    }
 }
 
 impl FlowError {

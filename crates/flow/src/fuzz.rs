@@ -1,12 +1,12 @@
 //! `holdpoint fuzz`: look for inputs to which kernels give wrong answers, and run saved ones again.
 
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::sealing::{self, Origins, Sealing};
 use crate::request::SuiteChoice;
-use crate::support::sealing::{self, Origins, Sealing};
-use crate::support::suites;
-use crate::support::tensors::{TensorFolders, random_seed};
+use crate::suites;
+use crate::tensors::{TensorFolders, random_seed};
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::clock;
 use holdpoint_measure::fuzz::{Fuzzer, Kernel, Plan, Target, kernels};
@@ -52,20 +52,20 @@ pub struct FuzzSearch {
 
 /// The result of a search, or of saved cases run again.
 #[derive(Debug)]
-pub enum Fuzzed {
+pub enum FuzzResult {
     Searched(FuzzReport),
     /// Saved cases by their files.
     Replayed(Vec<(String, Replayed)>),
 }
 
-pub fn run(request: &FuzzRequest, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError> {
+pub fn run(request: &FuzzRequest, watch: &dyn Watch) -> Result<CommandResult<FuzzResult>, FlowError> {
     match request {
         FuzzRequest::Search(search) => run_search(search, watch),
         FuzzRequest::Replay { files, suite, device } => replay(files, suite.as_deref(), *device),
     }
 }
 
-fn run_search(request: &FuzzSearch, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError> {
+fn run_search(request: &FuzzSearch, watch: &dyn Watch) -> Result<CommandResult<FuzzResult>, FlowError> {
     let key = sealing::read_key(request.seal_key.as_deref())?;
     let suite = suites::runnable(&request.suite)?;
     let kernels = kernels(&suite, &request.only, &request.dtypes);
@@ -107,7 +107,7 @@ fn run_search(request: &FuzzSearch, watch: &dyn Watch) -> Result<Done<Fuzzed>, F
         sealing.seal(&Origins { command: "fuzz", suite: &suite, revision, machine: Some(&machine) })?;
     }
     let exit = report.exit_code();
-    Ok(Done::new(Fuzzed::Searched(report), exit))
+    Ok(CommandResult::new(FuzzResult::Searched(report), exit))
 }
 
 fn look(
@@ -150,7 +150,11 @@ fn save(kernel: &mut FuzzedKernel, suite: &str, dir: &Path) -> Result<(), FlowEr
     Ok(())
 }
 
-fn replay(files: &[PathBuf], suite: Option<&str>, device: Option<u32>) -> Result<Done<Fuzzed>, FlowError> {
+fn replay(
+    files: &[PathBuf],
+    suite: Option<&str>,
+    device: Option<u32>,
+) -> Result<CommandResult<FuzzResult>, FlowError> {
     let mut outcomes = Vec::new();
     for path in files {
         let file: FuzzFile = holdpoint_store::read_document(path)?;
@@ -177,5 +181,5 @@ fn replay(files: &[PathBuf], suite: Option<&str>, device: Option<u32>) -> Result
         outcomes.push((path.display().to_string(), fuzzer.replay(&file.case, file.finding.kind, file.shown)));
     }
     let exit = outcomes.exit_code();
-    Ok(Done::new(Fuzzed::Replayed(outcomes), exit))
+    Ok(CommandResult::new(FuzzResult::Replayed(outcomes), exit))
 }

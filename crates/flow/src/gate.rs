@@ -6,15 +6,15 @@ mod stored;
 
 pub(crate) use stored::StoredGate;
 
-use crate::ab::sides::{Base, Head, Planned};
+use crate::ab::sides::{Head, PlannedSides};
 use crate::baseline::FOLDER_DEFAULT;
-use crate::decided::Decided;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
+use crate::judgement_with_samples::JudgementWithSamples;
 use crate::request::{EvidenceFiles, Location, PolicyChoice, SidesRequest, SuiteChoice};
-use crate::support::artifacts;
-use crate::support::rules::Rules;
-use crate::support::suites::LoadedSuite;
+use crate::rules::Rules;
+use crate::suites::LoadedSuite;
 use crate::{Watch, ab, baseline};
 use history::HistoryGate;
 use holdpoint_model::{Baseline, Report, Suite};
@@ -63,6 +63,12 @@ pub struct GateSides {
     pub how: SidesRequest,
 }
 
+impl GateSides {
+    fn head(&self) -> Head {
+        Head::WorkTree { in_place: self.in_place }
+    }
+}
+
 /// How a run is compared with a stored baseline.
 #[derive(Clone, Debug)]
 pub struct BaselineQuestion {
@@ -96,8 +102,8 @@ impl BaselineQuestion {
 
 /// The outcome of a gate.
 #[derive(Debug)]
-pub enum Gated {
-    Decided(Box<Decided>),
+pub enum GateResult {
+    Judged(Box<JudgementWithSamples>),
     /// There was no baseline; this one was recorded.
     Recorded(Box<Baseline>),
     /// There was no baseline, and none could be made of the runs; this is the last of them.
@@ -106,13 +112,13 @@ pub enum Gated {
     NoBaseline,
 }
 
-impl Gated {
-    pub(crate) fn decided(decided: Decided) -> Self {
-        Self::Decided(Box::new(decided))
+impl GateResult {
+    pub(crate) fn decided(decided: JudgementWithSamples) -> Self {
+        Self::Judged(Box::new(decided))
     }
 }
 
-pub fn run(request: &GateRequest, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+pub fn run(request: &GateRequest, watch: &dyn Watch) -> Result<CommandResult<GateResult>, FlowError> {
     let files = &request.files;
     let _lock = artifacts::lock(&files.artifacts, watch)?;
     let suite = LoadedSuite::read(&request.suite)?;
@@ -123,8 +129,8 @@ pub fn run(request: &GateRequest, watch: &dyn Watch) -> Result<Done<Gated>, Flow
             if base.reason.is_some() {
                 note_unused_baseline(&suite.as_run, watch);
             }
-            let planned = plan_sides(suite.as_run, base, sides)?;
-            Ok(ab::decide(planned, rules, &sides.how, files, watch)?.map(Gated::decided))
+            let planned = PlannedSides::revisions(suite.as_run, base, &sides.head())?;
+            Ok(ab::decide(planned, rules, &sides.how, files, watch)?.map(GateResult::decided))
         }
         Comparand::History { location, last_good, sides } => {
             history::run(&HistoryGate { suite: &suite, location, last_good, sides, files, rules }, watch)
@@ -149,9 +155,4 @@ fn note_unused_baseline(suite: &Suite, watch: &dyn Watch) {
         let own = own.display();
         watch.note(&format!("{own} is not used; \"holdpoint gate --baseline {own}\" compares with it"));
     }
-}
-
-/// The work tree beside a revision.
-fn plan_sides(suite: Suite, base: Base, sides: &GateSides) -> Result<Planned, FlowError> {
-    Planned::revisions(suite, base, &Head::WorkTree { in_place: sides.in_place })
 }

@@ -9,36 +9,55 @@ pub mod bisect;
 pub mod blame;
 pub mod cache;
 pub mod calibrate;
+mod ceilings;
 pub mod changes;
 pub mod check;
 pub mod checklist;
 pub mod ci;
+mod ci_job;
+mod command_result;
 pub mod compare;
-mod decided;
-mod done;
 mod error;
+mod evidence;
+mod future;
 pub mod fuzz;
 pub mod gate;
+mod histories;
 pub mod history;
 pub mod init;
+mod interchange;
+mod judgement_with_samples;
+mod links;
+mod person;
 pub mod profile;
-pub mod promote;
-pub mod release;
 pub mod replay;
 pub mod report;
 pub mod request;
 pub mod roofline;
+mod rules;
 pub mod run;
 pub mod sanitize;
 pub mod status;
-mod support;
+mod suites;
 pub mod sweep;
+mod tensors;
 pub mod trend;
 pub mod tune;
+mod waivers;
 mod watch;
 pub mod worker;
 
-pub use decided::Decided;
-pub use done::{Done, Message};
+pub use command_result::{CommandResult, Message};
 pub use error::FlowError;
+pub use judgement_with_samples::JudgementWithSamples;
 pub use watch::{Estimate, Progress, Unwatched, Watch};
+
+/// For `history::git`, until it is in the crate of histories.
+mod support {
+    pub use crate::future::refuse_future;
+    pub use crate::person::is_person;
+
+    pub fn git_with_token(dir: &std::path::Path, token: &str) -> std::process::Command {
+        holdpoint_process::git::Repository::around(dir).command_with_token(token, &[])
+    }
+}

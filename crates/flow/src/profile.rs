@@ -1,12 +1,12 @@
 //! `holdpoint profile`: what the kernels of a suite spend their time on, by a profiler's counters.
 
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts::{self, PROFILES};
+use crate::evidence::save;
 use crate::request::SuiteChoice;
-use crate::support::artifacts::{self, PROFILES};
-use crate::support::save;
-use crate::support::suites;
+use crate::suites;
 use holdpoint_gate::HasExitCode;
 use holdpoint_gate::profile::{Rules, add_findings, compare};
 use holdpoint_measure::tools::{self, Folder, ProfileSettings, Tool};
@@ -51,7 +51,7 @@ pub enum ProfileSource {
     },
 }
 
-pub fn run(request: &ProfileRequest, watch: &dyn Watch) -> Result<Done<Profiled>, FlowError> {
+pub fn run(request: &ProfileRequest, watch: &dyn Watch) -> Result<CommandResult<ProfileResult>, FlowError> {
     let rules = rules(request.rules.as_deref())?;
     // Read before profiling: a bad file should not cost a run.
     let base = request.against.as_deref().map(|path| shown_again(path, &rules)).transpose()?;
@@ -76,15 +76,15 @@ pub fn run(request: &ProfileRequest, watch: &dyn Watch) -> Result<Done<Profiled>
     }
     let exit = profile.exit_code();
     let document = match comparison {
-        Some(comparison) => Profiled::Compared { comparison, profile },
-        None => Profiled::Alone(profile),
+        Some(comparison) => ProfileResult::Compared { comparison, profile },
+        None => ProfileResult::Alone(profile),
     };
-    Ok(Done { notes: note.into_iter().collect(), ..Done::new(document, exit) })
+    Ok(CommandResult { notes: note.into_iter().collect(), ..CommandResult::new(document, exit) })
 }
 
 /// A profile, or its comparison with an earlier one.
 #[derive(Debug)]
-pub enum Profiled {
+pub enum ProfileResult {
     Alone(Profile),
     Compared { comparison: ProfileComparison, profile: Profile },
 }
@@ -105,7 +105,7 @@ fn shown_again(path: &Path, rules: &Rules) -> Result<Profile, FlowError> {
 }
 
 /// The workloads that were named, or all that can have kernels.
-pub fn chosen<'s>(suite: &'s Suite, names: &[String]) -> Result<Vec<&'s Workload>, FlowError> {
+pub(crate) fn chosen<'s>(suite: &'s Suite, names: &[String]) -> Result<Vec<&'s Workload>, FlowError> {
     let all: Vec<&Workload> = tools::inspectable(suite).collect();
     let known = || all.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ");
     if all.is_empty() {
@@ -197,7 +197,7 @@ fn make(
 }
 
 /// The folder for a tool's own files: `profile-raw` beside `profile.json`.
-pub fn folder_beside(path: &Path) -> Result<Folder, FlowError> {
+pub(crate) fn folder_beside(path: &Path) -> Result<Folder, FlowError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let folder = path.with_file_name(format!("{stem}-raw"));
     Folder::new(&folder)
@@ -206,7 +206,7 @@ pub fn folder_beside(path: &Path) -> Result<Folder, FlowError> {
 
 /// Profiles the workloads that regressed, and base beside head where there is one. What came of it, in sentences for the
 /// report: nothing that goes wrong here changes a verdict.
-pub fn of_regressed(
+pub(crate) fn of_regressed(
     names: &[String],
     head: &Suite,
     base: Option<&Suite>,

@@ -1,13 +1,13 @@
 //! `holdpoint replay`: keep the answers of a suite's workloads with their hashes, and compute them again.
 
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
+use crate::evidence::sealing::{self, Origins, Sealing};
 use crate::request::SuiteChoice;
-use crate::support::artifacts;
-use crate::support::sealing::{self, Origins, Sealing};
-use crate::support::suites;
-use crate::support::tensors::TensorFolders;
+use crate::suites;
+use crate::tensors::TensorFolders;
 use holdpoint_evidence::{EvidenceError, hash, replay};
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::fuzz::{Answered, Answerer, Answers, Folders, Target, compare};
@@ -72,7 +72,7 @@ pub enum Replay {
     WrongAnswer,
 }
 
-pub fn run(request: &ReplayRequest, watch: &dyn Watch) -> Result<Done<Replay>, FlowError> {
+pub fn run(request: &ReplayRequest, watch: &dyn Watch) -> Result<CommandResult<Replay>, FlowError> {
     match request {
         ReplayRequest::Record { suite, seed, output: path, seal_key } => {
             let sealing = Sealing::new(sealing::read_key(seal_key.as_deref())?, path);
@@ -91,7 +91,7 @@ pub fn run(request: &ReplayRequest, watch: &dyn Watch) -> Result<Done<Replay>, F
                 }
             }
             let exit = found.exit_code();
-            Ok(Done::new(Replay::Verified(found), exit))
+            Ok(CommandResult::new(Replay::Verified(found), exit))
         }
     }
 }
@@ -103,7 +103,7 @@ fn record(
     path: &Path,
     mut sealing: Sealing,
     watch: &dyn Watch,
-) -> Result<Done<Replay>, FlowError> {
+) -> Result<CommandResult<Replay>, FlowError> {
     let suite = suites::runnable(choice)?;
     holdpoint_store::check_writable(path)?;
     let dirs = TensorFolders::new()?;
@@ -138,7 +138,7 @@ fn record(
             Answered::Skipped(reason) => replayed.skipped = Some(reason),
             Answered::Wrong(finding) => {
                 let what = format!("holdpoint: {}: {}: {}", spec.name, finding.kind.name(), finding.detail);
-                let done = Done::new(Replay::WrongAnswer, ExitCode::Broken).with_note(what);
+                let done = CommandResult::new(Replay::WrongAnswer, ExitCode::Broken).with_note(what);
                 return Ok(done.with_note("nothing was recorded: an answer that is wrong is no evidence"));
             }
         }
@@ -169,7 +169,7 @@ fn record(
     seal_of("replay record", sealing, &suite, manifest.revision.as_ref())?;
     let path = path.display().to_string();
     let exit = manifest.exit_code();
-    Ok(Done::new(Replay::Recorded { manifest: Box::new(manifest), path }, exit))
+    Ok(CommandResult::new(Replay::Recorded { manifest: Box::new(manifest), path }, exit))
 }
 
 fn seal_of(
@@ -295,8 +295,12 @@ fn verify(
         match answer(&suite, spec, &case.into(), dirs.folders())? {
             Answered::Right(answers) => {
                 let is_exact = is_exact && (recorded.deterministic || how == ReplayCompare::Exact);
-                let at =
-                    Recorded { manifest: &manifest, dir: beside(path), name: &spec.name, workload: recorded };
+                let at = RecordedWorkload {
+                    manifest: &manifest,
+                    dir: beside(path),
+                    name: &spec.name,
+                    workload: recorded,
+                };
                 at.compare(&answers, is_exact, &mut found)?;
             }
             Answered::Wrong(finding) => {
@@ -363,14 +367,14 @@ fn requested_suite(
 }
 
 /// A workload in a manifest.
-struct Recorded<'a> {
+struct RecordedWorkload<'a> {
     manifest: &'a ReplayManifest,
     dir: PathBuf,
     name: &'a str,
     workload: &'a ReplayedWorkload,
 }
 
-impl Recorded<'_> {
+impl RecordedWorkload<'_> {
     fn compare(
         &self,
         now: &Answers,

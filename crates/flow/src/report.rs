@@ -1,14 +1,15 @@
 //! `holdpoint report`: render an existing document again.
 
 use crate::Watch;
-use crate::decided::Decided;
-use crate::done::Done;
+use crate::ceilings;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
-use crate::support::artifacts;
-use crate::support::ceilings;
-use crate::support::exports;
-use crate::support::imports;
-use crate::support::links;
+use crate::evidence::artifacts;
+use crate::interchange::exports;
+pub use crate::interchange::exports::ExportForm;
+use crate::interchange::imports;
+use crate::judgement_with_samples::JudgementWithSamples;
+use crate::links;
 use crate::trend::{self, ShownHistory};
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge, rejudge_beside};
 use holdpoint_gate::judge_recorded;
@@ -49,26 +50,9 @@ pub enum ReportForm {
     Export(ExportForm),
 }
 
-/// The forms of programs that keep or draw numbers (docs/imports.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExportForm {
-    Bmf,
-    GithubActionBenchmark,
-    Openmetrics,
-    Csv,
-    Parquet,
-}
-
-impl ExportForm {
-    /// Whether it holds samples and nothing else.
-    pub fn is_samples(self) -> bool {
-        matches!(self, Self::Csv | Self::Parquet)
-    }
-}
-
 /// A document that is shown again, and why its judgement does not hold.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ReportResult {
     pub document: Document,
     pub problem: Option<String>,
 }
@@ -76,7 +60,7 @@ pub struct Shown {
 #[derive(Debug)]
 pub enum Document {
     Report(Box<JudgedReport>),
-    Decided(Box<Decided>),
+    Judged(Box<JudgementWithSamples>),
     Calibration(Box<Calibration>),
     Bisection(Box<Bisection>),
     Trend(ShownHistory),
@@ -92,7 +76,7 @@ impl Document {
     fn commit(&self) -> Option<&str> {
         let revision = match self {
             Self::Report(judged) => judged.report.revision.as_ref(),
-            Self::Decided(decided) => decided.judgement.revision.as_ref(),
+            Self::Judged(decided) => decided.judgement.revision.as_ref(),
             Self::Bisection(bisection) => return Some(&bisection.bad.commit),
             Self::Calibration(_) | Self::Trend(_) | Self::ApexGpu(_) | Self::Form(_) | Self::Written => None,
         };
@@ -114,7 +98,7 @@ pub struct ApexPage {
     pub page: String,
 }
 
-pub fn run(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+pub fn run(request: &ReportRequest, watch: &dyn Watch) -> Result<CommandResult<ReportResult>, FlowError> {
     match request.form {
         Some(ReportForm::ApexGpu) => return run_apex_gpu(request, watch),
         Some(ReportForm::Export(form)) => return run_export(request, form, watch),
@@ -143,14 +127,14 @@ pub fn run(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, Fl
 }
 
 /// The trend of a suite, with the changes of its levels.
-fn run_trend(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+fn run_trend(request: &ReportRequest, watch: &dyn Watch) -> Result<CommandResult<ReportResult>, FlowError> {
     if request.markdown.is_some() || request.comparison.is_some() {
         let what = "a trend has a page as HTML only; give --html FILE".to_owned();
         return Err(FlowError::File { path: request.report.clone(), what });
     }
     let shown = trend::read_file(&request.report, watch)?;
     trend::draw(&shown, [request.html.as_deref(), None], request.repository.as_deref(), watch)?;
-    Ok(Done::new(Shown { document: Document::Trend(shown), problem: None }, ExitCode::Ok))
+    Ok(CommandResult::new(ReportResult { document: Document::Trend(shown), problem: None }, ExitCode::Ok))
 }
 
 /// A file of another tool, as a report.
@@ -158,7 +142,7 @@ fn run_imported(
     request: &ReportRequest,
     error: StoreError,
     watch: &dyn Watch,
-) -> Result<Done<Shown>, FlowError> {
+) -> Result<CommandResult<ReportResult>, FlowError> {
     let imported = imports::read_report(&request.report);
     let (report, notes) = imported.map_err(|foreign| imports::clearer(error, foreign))?;
     let done = run_report(request, report, &notes, watch)?;
@@ -196,12 +180,15 @@ impl Loaded {
         }
     }
 
-    fn decided(self, judgement: Judgement) -> Decided {
-        Decided { judgement, sides: self.sides, report: self.report }
+    fn decided(self, judgement: Judgement) -> JudgementWithSamples {
+        JudgementWithSamples { judgement, sides: self.sides, report: self.report }
     }
 }
 
-fn run_judgement(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+fn run_judgement(
+    request: &ReportRequest,
+    watch: &dyn Watch,
+) -> Result<CommandResult<ReportResult>, FlowError> {
     let loaded = Loaded::read(&request.report)?;
     let problem = Problem::new(&loaded.rejudged);
     let judgement = loaded.rejudged.judgement.clone();
@@ -212,7 +199,7 @@ fn run_judgement(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<Show
         return Err(FlowError::File { path: request.report.clone(), what: what.to_owned() });
     }
     let page = page.unwrap_or_default().into();
-    show(request, Document::Decided(Box::new(decided)), &page, problem, watch)
+    show(request, Document::Judged(Box::new(decided)), &page, problem, watch)
 }
 
 /// Why a judgement does not hold.
@@ -234,7 +221,7 @@ fn run_report(
     report: Report,
     notes: &[String],
     watch: &dyn Watch,
-) -> Result<Done<Shown>, FlowError> {
+) -> Result<CommandResult<ReportResult>, FlowError> {
     let stated =
         request.comparison.as_ref().map(|path| holdpoint_store::read_document::<Stated>(path)).transpose()?;
     let rejudged = stated.map(|stated| rejudge_with(&stated, &report, request));
@@ -297,7 +284,7 @@ fn run_export(
     request: &ReportRequest,
     form: ExportForm,
     watch: &dyn Watch,
-) -> Result<Done<Shown>, FlowError> {
+) -> Result<CommandResult<ReportResult>, FlowError> {
     if form == ExportForm::Parquet && request.output.is_none() {
         return Err(FlowError::Input(
             "a Parquet file is not text; say where to write it with --output FILE".to_owned(),
@@ -317,7 +304,11 @@ fn run_export(
 }
 
 /// A comparison in the form of a program that shows what was found.
-fn run_form(request: &ReportRequest, form: ReportForm, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+fn run_form(
+    request: &ReportRequest,
+    form: ReportForm,
+    watch: &dyn Watch,
+) -> Result<CommandResult<ReportResult>, FlowError> {
     let loaded = Loaded::read(&request.report)?;
     let problem = Problem::new(&loaded.rejudged);
     let judgement = loaded.rejudged.clone().with_problem();
@@ -343,7 +334,10 @@ fn run_form(request: &ReportRequest, form: ReportForm, watch: &dyn Watch) -> Res
 }
 
 /// The report as Apex-X would have written it: JSON in the file, its page on stdout.
-fn run_apex_gpu(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+fn run_apex_gpu(
+    request: &ReportRequest,
+    watch: &dyn Watch,
+) -> Result<CommandResult<ReportResult>, FlowError> {
     let report = holdpoint_store::read_document::<Report>(&request.report)?;
     let report = ApexGpuReport::try_from(&report)
         .map_err(|error| FlowError::File { path: request.report.clone(), what: error.to_string() })?;
@@ -362,7 +356,7 @@ fn show(
     page: &Page,
     problem: Option<Problem>,
     watch: &dyn Watch,
-) -> Result<Done<Shown>, FlowError> {
+) -> Result<CommandResult<ReportResult>, FlowError> {
     let first = problem.as_ref().map(|problem| markdown::problem(&problem.what)).unwrap_or_default();
     let text_of_page = format!("{first}{}{}", page.text, page.appendix);
     if let Some(path) = &request.markdown {
@@ -392,7 +386,7 @@ fn show(
 fn page_html(document: &Document, extras: &html::Extras<'_>) -> Option<String> {
     match document {
         Document::Report(judged) => Some(html::report(&judged.report, judged.judgement.as_deref(), extras)),
-        Document::Decided(decided) => html::judgement(decided.judged(), extras),
+        Document::Judged(decided) => html::judgement(decided.judged(), extras),
         Document::Calibration(calibration) => Some(html::calibration(calibration, extras)),
         Document::Bisection(bisection) => Some(html::bisection(bisection, extras)),
         Document::Trend(_) | Document::ApexGpu(_) | Document::Form(_) | Document::Written => None,
@@ -400,13 +394,13 @@ fn page_html(document: &Document, extras: &html::Extras<'_>) -> Option<String> {
 }
 
 /// An edited file is bad input, but is shown.
-fn end(request: &ReportRequest, document: Document, problem: Option<Problem>) -> Done<Shown> {
+fn end(request: &ReportRequest, document: Document, problem: Option<Problem>) -> CommandResult<ReportResult> {
     let end = match &problem {
         Some(Problem { what, is_edited: true }) => {
             Err(FlowError::File { path: request.report.clone(), what: what.clone() })
         }
         _ => Ok(ExitCode::Ok),
     };
-    let document = Shown { document, problem: problem.map(|problem| problem.what) };
-    Done { document, notes: Vec::new(), end }
+    let document = ReportResult { document, problem: problem.map(|problem| problem.what) };
+    CommandResult { document, notes: Vec::new(), end }
 }

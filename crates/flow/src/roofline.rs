@@ -1,12 +1,13 @@
 //! `holdpoint roofline`: what the machine can do at most, and how near each workload comes to it.
 
 use crate::Watch;
-use crate::done::Done;
+use crate::ceilings;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::save;
 use crate::request::SuiteChoice;
 use crate::run;
-use crate::support::ceilings;
-use crate::support::{save, suites};
+use crate::suites;
 use holdpoint_gate::HasExitCode;
 use holdpoint_gate::roofline::{ceilings_from, device_of};
 use holdpoint_measure::device_count;
@@ -34,14 +35,14 @@ pub struct RooflineRequest {
 
 /// Workloads below the ceilings, or the ceilings alone.
 #[derive(Debug)]
-pub enum Placed {
+pub enum RooflineResult {
     Roofline(Box<Roofline>),
     Ceilings(Vec<Ceilings>),
     /// The run that was to measure ceilings and did not.
     Unmeasured(Box<Report>),
 }
 
-pub fn run(request: &RooflineRequest, watch: &dyn Watch) -> Result<Done<Placed>, FlowError> {
+pub fn run(request: &RooflineRequest, watch: &dyn Watch) -> Result<CommandResult<RooflineResult>, FlowError> {
     let path = match &request.report {
         None if request.measure => return measure_all(request, watch),
         path => path.as_deref().unwrap_or(Path::new("artifacts/report.json")),
@@ -61,11 +62,14 @@ pub fn run(request: &RooflineRequest, watch: &dyn Watch) -> Result<Done<Placed>,
         watch.note(&format!("picture: {}", path.display()));
     }
     let exit = roofline.exit_code();
-    Ok(Done::new(Placed::Roofline(Box::new(roofline)), exit))
+    Ok(CommandResult::new(RooflineResult::Roofline(Box::new(roofline)), exit))
 }
 
 /// The CPU's ceilings, and a device's where there is one.
-fn measure_all(request: &RooflineRequest, watch: &dyn Watch) -> Result<Done<Placed>, FlowError> {
+fn measure_all(
+    request: &RooflineRequest,
+    watch: &dyn Watch,
+) -> Result<CommandResult<RooflineResult>, FlowError> {
     if request.output.is_some() {
         return Err(FlowError::Input(
             "--output: a picture needs a report, whose workloads are on it".to_owned(),
@@ -79,7 +83,7 @@ fn measure_all(request: &RooflineRequest, watch: &dyn Watch) -> Result<Done<Plac
             Err(run) => return Ok(unmeasured(run)),
         }
     }
-    Ok(Done::new(Placed::Ceilings(all), ExitCode::Ok))
+    Ok(CommandResult::new(RooflineResult::Ceilings(all), ExitCode::Ok))
 }
 
 /// Measures a ceilings suite and keeps it; a run that holds no ceilings comes back as it is.
@@ -101,7 +105,7 @@ fn measure(
     }
 }
 
-fn unmeasured(run: Box<Report>) -> Done<Placed> {
+fn unmeasured(run: Box<Report>) -> CommandResult<RooflineResult> {
     let exit = run.exit_code();
-    Done::new(Placed::Unmeasured(run), exit)
+    CommandResult::new(RooflineResult::Unmeasured(run), exit)
 }

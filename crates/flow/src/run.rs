@@ -1,14 +1,14 @@
 //! `holdpoint run`: measure a suite and write its report.
 
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts::{self, Writer};
+use crate::evidence::sealing::{self, Origins, Sealing};
+use crate::histories::{self, Measured};
 use crate::request::{EngineChoice, HistoryChoice, SuiteChoice};
-use crate::support::artifacts::{self, Writer};
-use crate::support::engines;
-use crate::support::histories::{self, Measured};
-use crate::support::sealing::{self, Origins, Sealing};
-use crate::support::suites;
+use crate::suites;
+use crate::suites::engines;
 use holdpoint_evidence::SigningKey;
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::ReadySuite;
@@ -44,12 +44,12 @@ pub enum RunSubject {
 
 /// The report of a run, or those of each device.
 #[derive(Debug)]
-pub enum Ran {
+pub enum RunReports {
     Once(Box<Report>),
     OnDevices(Vec<(u32, Report)>),
 }
 
-pub fn run(request: &RunRequest, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
+pub fn run(request: &RunRequest, watch: &dyn Watch) -> Result<CommandResult<RunReports>, FlowError> {
     let key = sealing::read_key(request.seal_key.as_deref())?;
     if let Some(parent_id) = request.parent {
         jobs::end_with_parent(parent_id).map_err(|error| FlowError::Internal(error.to_string()))?;
@@ -65,7 +65,7 @@ pub fn run(request: &RunRequest, watch: &dyn Watch) -> Result<Done<Ran>, FlowErr
     let unsealed = save_sealed(Sealing::new(key, &request.output), &request.output, "run", &suite, &report)?;
     keep(request, &suite, &report, watch);
     let (exit, note) = (report.exit_code(), format!("report: {}{unsealed}", request.output.display()));
-    Ok(Done::new(Ran::Once(Box::new(report)), exit).with_note(note))
+    Ok(CommandResult::new(RunReports::Once(Box::new(report)), exit).with_note(note))
 }
 
 /// The suite on several devices, one after the other.
@@ -75,7 +75,7 @@ fn on_devices(
     devices: &str,
     key: Option<SigningKey>,
     watch: &dyn Watch,
-) -> Result<Done<Ran>, FlowError> {
+) -> Result<CommandResult<RunReports>, FlowError> {
     let as_written = suites::load(choice)?;
     if !as_written.uses_cuda() {
         let name = &choice.name;
@@ -96,7 +96,7 @@ fn on_devices(
         reports.push((ordinal, report));
     }
     let exit = reports.exit_code();
-    Ok(Done::new(Ran::OnDevices(reports), exit))
+    Ok(CommandResult::new(RunReports::OnDevices(reports), exit))
 }
 
 /// Adds the report to the history, if there is to be one. Whoever this run is a step of does it itself.
@@ -137,7 +137,7 @@ pub(crate) fn begin(path: &Path, watch: &dyn Watch) -> Result<Option<FolderLock>
 }
 
 /// Measures with progress on a terminal.
-pub fn measure(suite: &ReadySuite, watch: &dyn Watch) -> Report {
+pub(crate) fn measure(suite: &ReadySuite, watch: &dyn Watch) -> Report {
     suites::note_harnesses(suite, watch);
     let progress = watch.start(suite.workloads.len());
     run_suite(suite, Path::new("."), &mut |event| progress.on_event(event))
@@ -155,7 +155,7 @@ pub(crate) fn save_sealed(
 }
 
 /// The origin of a report.
-pub fn origins<'a>(command: &'static str, suite: &'a Suite, report: &'a Report) -> Origins<'a> {
+pub(crate) fn origins<'a>(command: &'static str, suite: &'a Suite, report: &'a Report) -> Origins<'a> {
     Origins { command, suite, revision: report.revision.as_ref(), machine: report.machine.as_ref() }
 }
 

@@ -1,13 +1,13 @@
 //! `holdpoint sanitize`: errors in the kernels of a suite that a right answer does not show.
 
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
+use crate::evidence::save;
 use crate::profile::{chosen, folder_beside};
 use crate::request::SuiteChoice;
-use crate::support::artifacts;
-use crate::support::save;
-use crate::support::suites;
+use crate::suites;
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::tools::{self, SanitizeSettings, Tool};
 use holdpoint_measure::{clock, machine};
@@ -65,7 +65,7 @@ impl Sanitizer {
     }
 }
 
-pub fn run(request: &SanitizeRequest, watch: &dyn Watch) -> Result<Done<SanitizeReport>, FlowError> {
+pub fn run(request: &SanitizeRequest, watch: &dyn Watch) -> Result<CommandResult<SanitizeReport>, FlowError> {
     let suite = suites::runnable(&request.suite)?;
     let specs = chosen(&suite, &request.workloads)?;
     let names: Vec<&str> = match request.tools.as_slice() {
@@ -113,7 +113,7 @@ pub fn run(request: &SanitizeRequest, watch: &dyn Watch) -> Result<Done<Sanitize
     }
     save(&request.output, &report)?;
     let exit = report.exit_code();
-    Ok(Done::new(report, exit).with_note(format!("report: {}", request.output.display())))
+    Ok(CommandResult::new(report, exit).with_note(format!("report: {}", request.output.display())))
 }
 
 /// The suite with the planted error, in a file that a worker can be told.

@@ -1,10 +1,11 @@
 //! `holdpoint` without a command: where a repository stands, and the next step.
 
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
 use crate::request::SuiteChoice;
-use crate::support::artifacts;
-use crate::support::suites::{self, OWN_FILE};
+use crate::request::{OWN_FILE, default_suite};
+use crate::suites;
 use holdpoint_evidence::rejudge::Rejudged;
 use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Calibration, ExitCode, Stated, Suite, Verdict};
@@ -39,8 +40,8 @@ impl Status {
 /// Files that CI runs `holdpoint` by.
 const CI_FILES: [&str; 2] = [".github/workflows/perf.yml", ".gitlab/holdpoint.yml"];
 
-pub fn run() -> Result<Done<Status>, FlowError> {
-    let name = suites::default_name();
+pub fn run() -> Result<CommandResult<Status>, FlowError> {
+    let name = default_suite();
     let is_own = name.ends_with(OWN_FILE);
     let suite = suites::load(&SuiteChoice::new(&name, None))?;
     let fingerprint = machine_for(&suite).fingerprint;
@@ -82,7 +83,7 @@ pub fn run() -> Result<Done<Status>, FlowError> {
         ci: ci.map_or_else(|| "not set up".to_owned(), str::to_owned),
         next,
     };
-    Ok(Done::new(status, ExitCode::Ok))
+    Ok(CommandResult::new(status, ExitCode::Ok))
 }
 
 /// Whether `init` has left something to fill in.

@@ -1,13 +1,13 @@
 //! `holdpoint sweep`: a model at several input shapes, measured here or from files of trtexec.
 
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::sealing::{self, Sealing};
+use crate::interchange::imports;
 use crate::request::EngineChoice;
 use crate::run;
-use crate::support::engines;
-use crate::support::imports;
-use crate::support::sealing::{self, Sealing};
+use crate::suites::engines;
 use holdpoint_gate::HasExitCode;
 use holdpoint_interop::apex::ApexSweepReport;
 use holdpoint_model::suite::{OP_INFERENCE, ShapeCase, metric_name};
@@ -36,7 +36,7 @@ pub enum SweepSource {
     Times(Vec<String>),
 }
 
-pub fn run(request: &SweepRequest, watch: &dyn Watch) -> Result<Done<Report>, FlowError> {
+pub fn run(request: &SweepRequest, watch: &dyn Watch) -> Result<CommandResult<Report>, FlowError> {
     let key = sealing::read_key(request.seal_key.as_deref())?;
     let (model, measured) = match &request.source {
         SweepSource::Model { engine, shape_cases } => {
@@ -72,7 +72,7 @@ pub fn run(request: &SweepRequest, watch: &dyn Watch) -> Result<Done<Report>, Fl
         request.output_md.display()
     );
     let exit = report.exit_code();
-    Ok(Done::new(report, exit).with_note(note))
+    Ok(CommandResult::new(report, exit).with_note(note))
 }
 
 /// The metric of trtexec's files that is the engine's own time.

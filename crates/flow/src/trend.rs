@@ -1,12 +1,14 @@
 //! `holdpoint trend`: keep and show a suite's history.
 
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::future::refuse_future;
 use crate::history;
-use crate::request::SuiteChoice;
-use crate::support::imports;
-use crate::support::{links, refuse_future, suites};
+use crate::interchange::imports;
+use crate::links;
+use crate::request::{SuiteChoice, default_suite};
+use crate::suites;
 use holdpoint_gate::history::{find_changes, trend_status};
 use holdpoint_history::Location;
 use holdpoint_model::trend::UNJUDGED;
@@ -87,7 +89,10 @@ impl Serialize for ShownHistory {
 }
 
 /// Runs the command. Only `show` has points to show.
-pub fn run(request: &TrendRequest, watch: &dyn Watch) -> Result<Done<Option<ShownHistory>>, FlowError> {
+pub fn run(
+    request: &TrendRequest,
+    watch: &dyn Watch,
+) -> Result<CommandResult<Option<ShownHistory>>, FlowError> {
     match request {
         TrendRequest::Append { trends, dir } => {
             for path in trends {
@@ -108,10 +113,10 @@ pub fn run(request: &TrendRequest, watch: &dyn Watch) -> Result<Done<Option<Show
             let shown = read(&page.source, watch)?;
             let files = [&page.html, &page.svg].map(Option::as_deref);
             draw(&shown, files, page.repository.as_deref(), watch)?;
-            return Ok(Done::new(Some(shown), ExitCode::Ok));
+            return Ok(CommandResult::new(Some(shown), ExitCode::Ok));
         }
     }
-    Ok(Done::new(None, ExitCode::Ok))
+    Ok(CommandResult::new(None, ExitCode::Ok))
 }
 
 fn read(source: &TrendSource, watch: &dyn Watch) -> Result<ShownHistory, FlowError> {
@@ -121,7 +126,7 @@ fn read(source: &TrendSource, watch: &dyn Watch) -> Result<ShownHistory, FlowErr
             read_file(&holdpoint_store::trend_path(dir, name), watch)
         }
         TrendSource::Suite { name: None, dir } => {
-            let suite = suites::load(&SuiteChoice::new(&suites::default_name(), None))?;
+            let suite = suites::load(&SuiteChoice::new(&default_suite(), None))?;
             read_file(&holdpoint_store::trend_path(dir, &suite.name), watch)
         }
         TrendSource::History { location, suite, workload } => {

@@ -1,16 +1,16 @@
 //! `holdpoint tune`: the quickest constants for the kernels of a suite, on this device.
 
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::request::SuiteChoice;
-use crate::support::suites;
+use crate::suites;
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::builds::cache_dir;
 use holdpoint_measure::tune::{Tuner, tunable};
 use holdpoint_model::Tuning;
 
-pub fn run(choice: &SuiteChoice, watch: &dyn Watch) -> Result<Done<Vec<Tuning>>, FlowError> {
+pub fn run(choice: &SuiteChoice, watch: &dyn Watch) -> Result<CommandResult<Vec<Tuning>>, FlowError> {
     let mut suite = suites::load(choice)?;
     suite.device = choice.device.unwrap_or(suite.device);
     let count = tunable(&suite).count();
@@ -26,5 +26,5 @@ pub fn run(choice: &SuiteChoice, watch: &dyn Watch) -> Result<Done<Vec<Tuning>>,
     }
     let exit = tunings.exit_code();
     let note = tuner.registry_path().map(|path| format!("registry: {}", path.display()));
-    Ok(Done { notes: note.into_iter().collect(), ..Done::new(tunings, exit) })
+    Ok(CommandResult { notes: note.into_iter().collect(), ..CommandResult::new(tunings, exit) })
 }

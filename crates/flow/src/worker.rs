@@ -1,24 +1,12 @@
 //! `holdpoint worker`: a suite's built-in workloads, served over the protocol.
 
 use crate::error::FlowError;
-use crate::request::SuiteChoice;
-use crate::support::suites;
+use crate::request::WorkerRequest;
+use crate::suites;
 use holdpoint_measure::builds::cache_dir;
 use holdpoint_measure::worker::{Builtin, Cuda, Worker, serve};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
 use std::io::{self, BufRead, Write};
-
-/// A suite to be served.
-#[derive(Clone, Debug)]
-pub struct WorkerRequest {
-    pub suite: SuiteChoice,
-    /// Which of the built-in workers; the first that the suite uses, if absent.
-    pub worker: Option<String>,
-    /// Real work that is added to every call, as a share.
-    pub slowdown: f64,
-    /// The same for one sample in 32 of the CPU's ops.
-    pub tail: f64,
-}
 
 pub fn run(request: &WorkerRequest, input: impl BufRead, output: impl Write) -> Result<(), FlowError> {
     let suite = suites::load(&request.suite)?;

@@ -2,7 +2,7 @@
 
 use holdpoint_model::report::Environment;
 use holdpoint_model::{Machine, MachineState, Revision, Suite, Toolchain};
-use holdpoint_process::git;
+use holdpoint_process::git::Repository;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::Path;
@@ -77,7 +77,7 @@ pub fn environment(suite: &Suite) -> Environment {
 
 /// The revision checked out in `dir`; `None` outside a git work tree or where git cannot tell.
 pub fn revision(dir: &Path) -> Option<Revision> {
-    let head = git::head(dir).ok().flatten()?;
+    let head = Repository::around(dir).head().ok().flatten()?;
     Some(Revision { commit: head.commit, dirty: !head.changes.is_empty() })
 }
 

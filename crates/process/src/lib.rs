@@ -3,10 +3,12 @@
 //! every question to git goes through [`git`], so that no setting of the repository runs a program or changes the answer.
 
 pub mod git;
+mod memory;
 mod secrets;
 mod variables;
 
-pub use secrets::{hide_from_children, is_secret};
+pub use memory::hide_from_children;
+pub use secrets::is_secret;
 pub use variables::{is_hidden, is_passed_on, pass_on, withheld};
 
 use std::ffi::OsStr;

@@ -1,9 +1,6 @@
-//! The secret variables of the environment, and how they are kept from other processes of the same user.
+//! Which variables of the environment are secrets.
 
-use crate::variables::is_hidden;
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::ffi::OsStr;
-use std::io;
 
 /// Tokens that GitHub and GitLab hand to jobs, and what the generated workflows hand to notifications.
 const NAMES: [&str; 19] = [
@@ -41,28 +38,9 @@ pub fn is_secret(name: impl AsRef<OsStr>) -> bool {
     NAMES.contains(&name) || ENDS.iter().any(|end| name.ends_with(end)) || is_own && name != PUBLIC
 }
 
-/// Keeps other processes of this user from reading this one's memory and first environment, where there is a secret in it.
-///
-/// # Errors
-/// When the system refuses; then nothing that is not trusted may be started.
-pub fn hide_from_children(has_key: bool) -> io::Result<()> {
-    if has_key || std::env::vars_os().any(|(name, _)| is_hidden(name)) {
-        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::dumpable_behavior;
-
-    #[test]
-    fn a_process_with_a_key_cannot_be_read_by_others_of_its_user() {
-        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::Dumpable);
-        hide_from_children(true).unwrap();
-        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
-    }
 
     #[test]
     fn secrets_are_told_from_what_programs_need() {

@@ -4,7 +4,7 @@
 #[path = "support/program.rs"]
 mod program;
 
-use holdpoint_process::git::{self, Head};
+use holdpoint_process::git::{BlobLimits, GitError, Head, Repository};
 use program::write_program;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ impl Repo {
 
     #[track_caller]
     fn head(&self) -> Head {
-        git::head(self.dir.path()).unwrap().unwrap()
+        Repository::around(self.dir.path()).head().unwrap().unwrap()
     }
 
     #[track_caller]
@@ -102,10 +102,10 @@ fn a_fresh_checkout_is_clean_and_a_changed_file_is_named() {
 #[test]
 fn a_folder_without_a_repository_or_a_commit_has_no_head() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(git::head(dir.path()).unwrap(), None);
+    assert_eq!(Repository::around(dir.path()).head().unwrap(), None);
     let init = Command::new("git").arg("-C").arg(dir.path()).args(["init", "--quiet"]).status().unwrap();
     assert!(init.success());
-    assert_eq!(git::head(dir.path()).unwrap(), None);
+    assert_eq!(Repository::around(dir.path()).head().unwrap(), None);
 }
 
 #[test]
@@ -134,7 +134,9 @@ fn no_program_of_the_repositorys_settings_runs() {
     write_program(&hook, fs::read(&program).unwrap());
     touch(&repo.path("a.txt"));
     assert_eq!(repo.changes(), Vec::<String>::new());
-    git::ask(repo.dir.path(), &["diff", "--name-only", "--no-ext-diff", "HEAD", "HEAD"]).unwrap();
+    Repository::around(repo.dir.path())
+        .ask(&["diff", "--name-only", "--no-ext-diff", "HEAD", "HEAD"])
+        .unwrap();
     assert!(!repo.mark().exists());
     // The trap is set: git itself walks into it.
     let _ = Command::new("git").arg("-C").arg(repo.dir.path()).arg("status").output().unwrap();
@@ -221,9 +223,9 @@ fn files_left_out_of_a_sparse_checkout_and_linked_worktrees_are_clean() {
     assert_eq!(repo.changes(), Vec::<String>::new());
     let linked = repo.outside.path().join("linked");
     repo.git(&["worktree", "add", "--quiet", "--detach", linked.to_str().unwrap()]);
-    assert_eq!(git::head(&linked).unwrap().unwrap().changes, Vec::<String>::new());
+    assert_eq!(Repository::around(&linked).head().unwrap().unwrap().changes, Vec::<String>::new());
     fs::write(linked.join("a.txt"), "changed\n").unwrap();
-    assert_eq!(git::head(&linked).unwrap().unwrap().changes, ["a.txt"]);
+    assert_eq!(Repository::around(&linked).head().unwrap().unwrap().changes, ["a.txt"]);
     assert_eq!(repo.changes(), Vec::<String>::new());
 }
 
@@ -248,4 +250,53 @@ fn line_ends_are_those_of_the_committed_attributes() {
     repo.commit();
     assert_eq!(repo.changes(), Vec::<String>::new());
     assert_eq!(repo.git(&["cat-file", "blob", "HEAD:run.bat"]), "echo");
+}
+
+#[test]
+fn blobs_trees_and_refs_are_written_and_read() {
+    let repo = Repo::new();
+    let (repository, name) = (Repository::around(repo.dir.path()), "refs/holdpoint/test");
+    let files = ["x/a.json", "x/b.json"].map(|path| (path.to_owned(), format!("text of {path}")));
+    let written = repository.write_blobs(&files).unwrap();
+    let tree = repository.tree_with(None, &written, &[]).unwrap();
+    let first = repository.commit_tree(&tree, &[], "both").unwrap();
+    let tree = repository.tree_with(Some(&first), &[], &["x/a.json".to_owned()]).unwrap();
+    let second = repository.commit_tree(&tree, &[&first], "one").unwrap();
+    assert_eq!(repository.files(&first, 2, 1000).unwrap(), written);
+    assert_eq!(repository.files(&second, 2, 1000).unwrap(), written[1..]);
+    assert!(matches!(repository.files(&first, 1, 1000), Err(GitError::TooManyFiles { .. })));
+    assert!(
+        repository.is_ancestor(&first, &second).unwrap() && !repository.is_ancestor(&second, &first).unwrap()
+    );
+    assert!(
+        repository.move_ref(name, &second, None).unwrap()
+            && !repository.move_ref(name, &first, None).unwrap()
+    );
+    assert_eq!(repository.find(name).unwrap(), Some(second));
+    let mut limits = BlobLimits { file_bytes: 100, batch_bytes: 100, left_bytes: 100 };
+    let blobs = [written[0].1.as_str(), &"0".repeat(40)];
+    let read = |texts: Vec<(usize, Result<String, String>)>| -> Result<(), GitError> {
+        assert_eq!(texts[0], (0, Ok("text of x/a.json".to_owned())));
+        assert!(texts[1].1.is_err());
+        Ok(())
+    };
+    repository.read_blobs(&blobs, &mut limits, read).unwrap();
+}
+
+#[test]
+fn a_ref_goes_to_a_remote_and_back_unless_somebody_was_first() {
+    let (repo, other) = (Repo::new(), Repo::new());
+    let url = repo.dir.path().to_str().unwrap();
+    let (here, commit) = (Repository::around(other.dir.path()), other.head().commit);
+    let name = "refs/holdpoint/test";
+    assert_eq!(here.fetch_ref(url, name).unwrap(), None);
+    assert_eq!(here.push_ref(url, &commit, name, None).unwrap(), None);
+    assert_eq!(here.fetch_ref(url, name).unwrap(), Some(commit.clone()));
+    other.write("a.txt", "newer\n");
+    other.commit();
+    let newer = other.head().commit;
+    assert!(here.push_ref(url, &newer, name, Some(&newer)).unwrap().is_some());
+    assert_eq!(here.push_ref(url, &newer, name, Some(&commit)).unwrap(), None);
+    let error = here.fetch_ref("/nowhere", name).unwrap_err();
+    assert!(matches!(error, GitError::Remote { .. }) && error.is_input(), "{error}");
 }

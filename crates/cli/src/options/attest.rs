@@ -2,9 +2,9 @@
 
 use super::values::{self, Words};
 use clap::Subcommand;
+use holdpoint_flow::attest::release::{ReleaseRequest, VerificationRequest};
 use holdpoint_flow::attest::{AttestRequest, AttestationRequest};
 use holdpoint_flow::checklist::ChecklistRequest;
-use holdpoint_flow::release::{ReleaseRequest, VerificationRequest};
 use holdpoint_model::attest::RuntimeTarget;
 use std::path::PathBuf;
 

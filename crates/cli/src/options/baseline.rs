@@ -2,10 +2,10 @@
 
 use super::groups::SuiteArg;
 use clap::Subcommand;
+use holdpoint_flow::baseline::promote::PromoteRequest;
 use holdpoint_flow::baseline::{
     BaselineChoice, BaselinePage, BaselineRequest, FOLDER_DEFAULT, RUNS_DEFAULT, RecordRequest,
 };
-use holdpoint_flow::promote::PromoteRequest;
 use std::path::PathBuf;
 
 /// Where baselines are kept.

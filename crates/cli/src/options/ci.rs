@@ -4,9 +4,10 @@ use super::comment::{CiReportArgs, NotifyArgs};
 use super::values::{self, Words};
 use clap::Subcommand;
 use holdpoint_flow::ci::{
-    CiRequest, EventRequest, Forge, GateRequest, GuardRequest, MeasureRequest, Mode, PriorRuling,
-    ProposalRequest, WorkflowsRequest,
+    CiRequest, EventRequest, Forge, GateRequest, GuardRequest, Mode, PriorRuling, ProposalRequest,
+    WorkflowsRequest,
 };
+use holdpoint_flow::request::MeasureRequest;
 use std::path::PathBuf;
 
 /// `holdpoint ci`.

@@ -3,9 +3,8 @@
 use super::engine::EngineArgs;
 use super::groups::{HistoryArg, SealArgs, SuiteArg};
 use super::values;
-use holdpoint_flow::request::SuiteChoice;
+use holdpoint_flow::request::{SuiteChoice, WorkerRequest};
 use holdpoint_flow::run::{RunRequest, RunSubject};
-use holdpoint_flow::worker::WorkerRequest;
 use std::path::PathBuf;
 
 /// `holdpoint run`.

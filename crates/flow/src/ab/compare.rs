@@ -1,6 +1,6 @@
 //! One comparison of two sides, from the first unit to the verdict.
 
-use super::sides::Prepared;
+use super::sides::PreparedSides;
 use crate::error::FlowError;
 use crate::watch::{Estimate, Progress, Watch};
 use holdpoint_gate::ab::{self as rule, Deciding};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 
 /// A comparison under way.
-pub struct Comparison<'a> {
+pub(crate) struct OngoingComparison<'a> {
     sides: &'a Sides,
     inventories: &'a [Option<Inventory>; 2],
     policy: Policy,
@@ -26,15 +26,15 @@ pub struct Comparison<'a> {
     deciding: Deciding,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> OngoingComparison<'a> {
     /// Nothing measured yet.
-    pub fn new(prepared: &'a Prepared, plan: AbPlan, policy: Policy) -> Result<Self, FlowError> {
+    pub fn new(prepared: &'a PreparedSides, plan: AbPlan, policy: Policy) -> Result<Self, FlowError> {
         Self::from(prepared, policy, begin(prepared, plan, policy))
     }
 
     /// Goes on from what an interrupted comparison left; the seed is the one it had, unless another `is_seed_given`.
     pub fn resume(
-        prepared: &'a Prepared,
+        prepared: &'a PreparedSides,
         plan: AbPlan,
         policy: Policy,
         is_seed_given: bool,
@@ -78,9 +78,9 @@ impl<'a> Comparison<'a> {
         Self::from(prepared, policy, report)
     }
 
-    fn from(prepared: &'a Prepared, policy: Policy, report: AbReport) -> Result<Self, FlowError> {
+    fn from(prepared: &'a PreparedSides, policy: Policy, report: AbReport) -> Result<Self, FlowError> {
         let deciding = replay(&report)?;
-        let Prepared { sides, inventories, .. } = prepared;
+        let PreparedSides { sides, inventories, .. } = prepared;
         Ok(Self { sides, inventories, policy, report, deciding })
     }
 
@@ -143,19 +143,13 @@ impl<'a> Comparison<'a> {
         judge_sides(&self.report, &self.report.plan, self.policy)
             .map_err(|error| FlowError::Input(error.to_string()))
     }
-
-    /// The samples and their judgement.
-    pub fn finish(self) -> Result<(AbReport, Judgement), FlowError> {
-        let judgement = self.judge()?;
-        Ok((self.report, judgement))
-    }
 }
 
 fn replay(report: &AbReport) -> Result<Deciding, FlowError> {
     Deciding::replay(report, &report.plan).map_err(|error| FlowError::Input(error.to_string()))
 }
 
-fn begin(prepared: &Prepared, plan: AbPlan, policy: Policy) -> AbReport {
+fn begin(prepared: &PreparedSides, plan: AbPlan, policy: Policy) -> AbReport {
     let workloads = prepared.sides.head.workloads.iter();
     let metrics = workloads.map(|spec| (spec.name.clone(), spec.metrics.of_sides()));
     let plan = AbPlan { metrics: metrics.filter(|(_, metrics)| !metrics.is_empty()).collect(), ..plan };

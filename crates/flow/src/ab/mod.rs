@@ -7,23 +7,23 @@ pub mod sides;
 pub use plan::UNITS_AT_ONCE;
 
 use crate::Watch;
-use crate::decided::Decided;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts::{self, Writer};
+use crate::evidence::sealing::{Origins, Sealing};
+use crate::histories::{self, Measured};
+use crate::judgement_with_samples::JudgementWithSamples;
 use crate::profile;
 use crate::request::{
     EvidenceFiles, ProfileOn, SidesRequest, SuiteChoice, check_policy_of_sides, policy_of_sides,
 };
-use crate::support::artifacts::{self, Writer};
-use crate::support::histories::{self, Measured};
-use crate::support::rules::Rules;
-use crate::support::sealing::{Origins, Sealing};
-use crate::support::suites;
-use compare::Comparison;
+use crate::rules::Rules;
+use crate::suites;
+use compare::OngoingComparison;
 use holdpoint_gate::{HasExitCode, Judgement};
 use holdpoint_model::{AbReport, Source, Verdict};
 use holdpoint_render::{Judged, markdown};
-use sides::{CommandPair, Head, Planned};
+use sides::{CommandPair, Head, PlannedSides};
 
 /// Two sides to be compared.
 #[derive(Clone, Debug)]
@@ -55,23 +55,23 @@ pub enum AbSides {
     },
 }
 
-pub fn run(request: &AbRequest, watch: &dyn Watch) -> Result<Done<Decided>, FlowError> {
+pub fn run(request: &AbRequest, watch: &dyn Watch) -> Result<CommandResult<JudgementWithSamples>, FlowError> {
     let AbRequest { sides, how, files } = request;
     check_policy_of_sides(how.policy)?;
-    let planned = Planned::read(sides)?;
+    let planned = PlannedSides::read(sides)?;
     let rules = Rules::read(files, planned.suite())?;
     let _lock = artifacts::lock(&files.artifacts, watch)?;
     decide(planned, &rules, how, files, watch)
 }
 
 /// Compares, leaves the files and says how it came out.
-pub fn decide(
-    planned: Planned,
+pub(crate) fn decide(
+    planned: PlannedSides,
     rules: &Rules,
     how: &SidesRequest,
     files: &EvidenceFiles,
     watch: &dyn Watch,
-) -> Result<Done<Decided>, FlowError> {
+) -> Result<CommandResult<JudgementWithSamples>, FlowError> {
     let gate = planned.suite().gate.clone();
     let SidesRequest { decision, policy, resume } = how;
     let policy = policy_of_sides(*policy, &gate)?;
@@ -94,8 +94,10 @@ pub fn decide(
     suites::note_harnesses(&prepared.sides.head, watch);
     let plan = decision.plan(&gate, policy);
     let mut comparison = match earlier {
-        Some(report) => Comparison::resume(prepared, plan, policy, decision.seed.is_some(), (&path, report))?,
-        None => Comparison::new(prepared, plan, policy)?,
+        Some(report) => {
+            OngoingComparison::resume(prepared, plan, policy, decision.seed.is_some(), (&path, report))?
+        }
+        None => OngoingComparison::new(prepared, plan, policy)?,
     };
     artifacts::clear(&files.artifacts, writer)?;
     // Of the comparison that is continued; they tell less than there will be.
@@ -104,7 +106,8 @@ pub fn decide(
     comparison.measure(Some(&path), watch);
     // Before it is judged: whatever that says, what was measured is kept.
     sealing.write_json(&path, &comparison.report)?;
-    let (report, mut judgement) = comparison.finish()?;
+    let mut judgement = comparison.judge()?;
+    let report = comparison.report;
     rules.apply_to_sides(&mut judgement);
     if files.profile_on == ProfileOn::Regression && !watch.is_interrupted() {
         let (base, head) = (&prepared.sides.base, &prepared.sides.head);
@@ -125,12 +128,13 @@ pub fn decide(
     histories::keep(rules.history.as_ref(), &measured, watch);
     let unsealed = if has_lost_key { "" } else { unsealed };
     let exit = judgement.exit_code();
-    let decided = Decided { judgement, sides: Some(report), report: None };
-    Ok(Done::new(decided, exit).with_note(format!("evidence: {}{unsealed}", files.artifacts.display())))
+    let decided = JudgementWithSamples { judgement, sides: Some(report), report: None };
+    Ok(CommandResult::new(decided, exit)
+        .with_note(format!("evidence: {}{unsealed}", files.artifacts.display())))
 }
 
 /// The workloads that regressed, each once.
-pub fn regressed(judgement: &Judgement) -> Vec<String> {
+pub(crate) fn regressed(judgement: &Judgement) -> Vec<String> {
     let checks = judgement.checks.iter().filter(|check| check.verdict == Verdict::Regressed);
     let mut names: Vec<String> = checks.filter_map(|check| check.workload.clone()).collect();
     names.sort_unstable();

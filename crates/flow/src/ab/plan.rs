@@ -1,7 +1,7 @@
 //! The plan of a comparison, from what was asked for and what the suite says.
 
 use crate::request::Decision;
-use crate::support::tensors::random_seed;
+use crate::tensors::random_seed;
 use holdpoint_gate::Policy;
 use holdpoint_gate::tolerance::TOLERANCE;
 use holdpoint_model::AbPlan;

@@ -5,16 +5,17 @@ mod search;
 
 use crate::Watch;
 use crate::ab::sides::{self, Purpose};
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts;
 use crate::request::{Decision, SuiteChoice};
-use crate::support::artifacts;
 use holdpoint_evidence::hash;
 use holdpoint_gate::{HasExitCode, Policy, is_search_finished};
-use holdpoint_measure::builds::{Builds, Commit, Range};
+use holdpoint_measure::builds::{Builds, Range};
 use holdpoint_measure::clock;
 use holdpoint_model::suite::Metrics;
 use holdpoint_model::{Bisection, CommitInfo, SCHEMA_VERSION, Suite};
+use holdpoint_process::git::Commit;
 use holdpoint_render::{markdown, units};
 use search::Search;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ pub struct BisectRequest {
     pub resume: bool,
 }
 
-pub fn run(request: &BisectRequest, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
+pub fn run(request: &BisectRequest, watch: &dyn Watch) -> Result<CommandResult<Bisection>, FlowError> {
     search_with(request, sides::revision_suite(&request.suite)?, watch)
 }
 
@@ -42,7 +43,7 @@ pub(crate) fn search_with(
     request: &BisectRequest,
     mut suite: Suite,
     watch: &dyn Watch,
-) -> Result<Done<Bisection>, FlowError> {
+) -> Result<CommandResult<Bisection>, FlowError> {
     // The hunt is for time.
     suite.workloads.iter_mut().for_each(|workload| workload.metrics = Metrics::default());
     let suite_sha256 = hash::json(&suite).map_err(|error| FlowError::Internal(error.to_string()))?;
@@ -54,7 +55,7 @@ pub(crate) fn search_with(
     let _lock = artifacts::lock(&request.artifacts, watch)?;
     holdpoint_store::check_writable(&path)?;
     let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
-    let bad = builds.resolve(&request.bad)?;
+    let bad = builds.repository().resolve(&request.bad)?;
     let builds = sides::with_benches_of(builds, &bad, &suite);
     let range = builds.range(&request.good, &request.bad)?;
     let mut bisection = Bisection { suite_sha256, ..begin(request, &suite, &builds, &range)? };
@@ -70,11 +71,11 @@ pub(crate) fn search_with(
     let mut search = Search { request, watch, builds: &builds, suite, good_built, bisection, path: &path };
     search.run(&range.commits)?;
     let bisection = search.bisection;
-    crate::support::save(&path, &bisection)?;
+    crate::evidence::save(&path, &bisection)?;
     holdpoint_store::write_text(&request.artifacts.join("bisect.md"), &markdown::bisection(&bisection))?;
     let exit = bisection.exit_code();
     let unfinished = if is_search_finished(&bisection) { "" } else { "; --resume goes on from there" };
-    Ok(Done::new(bisection, exit).with_note(format!("evidence: {}{unfinished}", path.display())))
+    Ok(CommandResult::new(bisection, exit).with_note(format!("evidence: {}{unfinished}", path.display())))
 }
 
 /// A search in which nothing has been measured yet.
@@ -84,7 +85,7 @@ fn begin(
     builds: &Builds,
     range: &Range,
 ) -> Result<Bisection, FlowError> {
-    let (given, base) = (builds.describe(&request.good)?, &range.base);
+    let (given, base) = (builds.repository().describe(&request.good)?, &range.base);
     let mut notes = Vec::new();
     if given.hash != base.hash {
         notes.push(format!(
@@ -102,7 +103,7 @@ fn begin(
         line: None,
         suite_sha256: String::new(),
         good: info(base),
-        bad: info(&builds.describe(&request.bad)?),
+        bad: info(&builds.repository().describe(&request.bad)?),
         steps: Vec::new(),
         culprits: Vec::new(),
         evidence: None,

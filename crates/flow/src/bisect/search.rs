@@ -3,16 +3,17 @@
 use super::candidates::{Candidates, Effort};
 use super::{BisectRequest, info, keep_only, short};
 use crate::Watch;
-use crate::ab::compare::Comparison;
-use crate::ab::sides::{self, Prepared, Purpose};
+use crate::ab::compare::OngoingComparison;
+use crate::ab::sides::{self, PreparedSides, Purpose};
 use crate::error::FlowError;
 use holdpoint_gate::{Judgement, Policy, bisect_step, half_of_change};
 use holdpoint_measure::ReadySuite;
 use holdpoint_measure::ab::Sides;
-use holdpoint_measure::builds::{Builds, Built, Commit};
+use holdpoint_measure::builds::{Builds, Built};
 use holdpoint_model::{
     AbPlan, BisectStep, Bisection, Check, CommitInfo, Revision, Side, StepOutcome, Suite, Verdict,
 };
+use holdpoint_process::git::Commit;
 use std::path::Path;
 use std::time::Instant;
 
@@ -64,7 +65,7 @@ impl Search<'_> {
         let mut plan = self.request.decision.plan(&self.suite.gate, Policy::Sequential);
         let good = self.good()?;
         let prepared = self.prepare((&self.bisection.good, good), (&info(bad), (suite, built.clone())));
-        let mut comparison = Comparison::new(&prepared, plan.clone(), Policy::Sequential)?;
+        let mut comparison = OngoingComparison::new(&prepared, plan.clone(), Policy::Sequential)?;
         comparison.measure(None, self.watch);
         let mut judgement = comparison.judge()?;
         let outcome = bisect_step(&judgement);
@@ -115,7 +116,7 @@ impl Search<'_> {
         let budget_s = plan.budget_s;
         let good = self.good()?;
         let prepared = self.prepare((&self.bisection.good, good), (&info(commit), (suite, built.clone())));
-        let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
+        let mut comparison = OngoingComparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, self.watch);
         let judgement = comparison.judge()?;
         self.builds.release(&built);
@@ -194,10 +195,12 @@ impl Search<'_> {
         self.check(&from, &format!("{} listed its benchmarks", short(&culprit.commit)))?;
         let prepared = self.prepare((&before, (from_suite, from)), (&culprit, (to_suite, to)));
         self.watch.progress(&format!("comparing {} with the commit before it", short(&culprit.commit)));
-        let mut comparison = Comparison::new(&prepared, self.plan(line, Effort::Whole), Policy::Sequential)?;
+        let mut comparison =
+            OngoingComparison::new(&prepared, self.plan(line, Effort::Whole), Policy::Sequential)?;
         comparison.measure(None, self.watch);
         if !self.watch.is_interrupted() {
-            let (evidence, judgement) = comparison.finish()?;
+            let judgement = comparison.judge()?;
+            let evidence = comparison.report;
             (self.bisection.evidence, self.bisection.judgement) =
                 (Some(evidence), Some(judgement.into_stated()));
         }
@@ -217,7 +220,7 @@ impl Search<'_> {
         &self,
         (base, (base_suite, base_built)): (&CommitInfo, (ReadySuite, Built)),
         (head, (head_suite, head_built)): (&CommitInfo, (ReadySuite, Built)),
-    ) -> Prepared {
+    ) -> PreparedSides {
         let side = |commit: &CommitInfo| Side {
             label: commit.subject.clone(),
             revision: Some(Revision { commit: commit.commit.clone(), dirty: false }),
@@ -230,7 +233,7 @@ impl Search<'_> {
             measure_same_code: self.request.decision.measure_same_code(&self.suite.gate),
         };
         let inventories = [base_built.inventory, head_built.inventory];
-        Prepared { inventories, ..Prepared::new(sides, side(base), side(head)) }
+        PreparedSides { inventories, ..PreparedSides::new(sides, side(base), side(head)) }
     }
 
     fn keep(&mut self, step: BisectStep) -> Result<(), FlowError> {
@@ -241,7 +244,7 @@ impl Search<'_> {
     }
 
     fn save(&self) -> Result<(), FlowError> {
-        crate::support::save(self.path, &self.bisection)
+        crate::evidence::save(self.path, &self.bisection)
     }
 
     /// Steps left, the comparison at the end included, and the time that they will take if they take as long as those so far.

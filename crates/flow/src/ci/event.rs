@@ -1,9 +1,10 @@
 //! The event that started this job, and what may be done about it.
 
-use super::history::{History, Matters};
+use super::commits::{self, Matters};
 use crate::error::FlowError;
 use holdpoint_ci::guard::{EventError, Filter, GitHub, GitLab, Ruling, Settings, github, gitlab};
 use holdpoint_ci::workflows::Forge;
+use holdpoint_process::git::Repository;
 use std::path::{Path, PathBuf};
 
 /// The event that a decision is about. What is absent is taken from the environment.
@@ -29,7 +30,7 @@ pub struct EventRequest {
 
 /// The rest of what a decision about an event needs.
 #[derive(Default)]
-pub struct Asked<'a> {
+pub struct EventFacts<'a> {
     /// The runner belongs to the forge and is thrown away afterwards.
     pub hosted: bool,
     /// For a comment: the pull request and the author's permission, as the API has them now.
@@ -46,7 +47,7 @@ pub fn is_gitlab(request: &EventRequest) -> bool {
 }
 
 /// Decides by the event alone.
-pub fn decide(request: &EventRequest, asked: &Asked) -> Result<Ruling, FlowError> {
+pub fn decide(request: &EventRequest, asked: &EventFacts) -> Result<Ruling, FlowError> {
     let label = Some(request.label.clone()).filter(|label| !label.is_empty());
     let branches = request.branch.iter().filter(|branch| !branch.is_empty()).cloned().collect();
     let settings = Settings { scheduled: request.scheduled == "true", label, hosted: asked.hosted, branches };
@@ -59,32 +60,34 @@ pub fn decide(request: &EventRequest, asked: &Asked) -> Result<Ruling, FlowError
 }
 
 /// The decision in the light of what has changed.
-pub fn filtered(ruling: Ruling, history: &History, matters: Option<&Matters>) -> Result<Ruling, FlowError> {
+pub fn filtered(ruling: Ruling, clone: &Repository, matters: Option<&Matters>) -> Result<Ruling, FlowError> {
     let (Some(filter), Some((head, base))) = (ruling.filter, ruling.compared.clone()) else {
         return Ok(ruling);
     };
-    let (has_head, has_base) = (history.has(&head)?, history.has(&base)?);
+    let (has_head, has_base) = (clone.has(head.as_str())?, clone.has(base.as_str())?);
     // After a push by force, what was there before may be gone: then everything may have changed.
     if filter == Filter::SinceBase && has_head && !has_base {
-        let parent = history.parent(&head)?;
+        let parent = clone.find(&format!("{head}^1"))?;
         return Ok(ruling.since_parent(parent.as_deref()));
     }
     // A head of another project may have to be fetched first.
     if !has_base || !has_head {
         return Err(FlowError::Input(format!(
             "cannot tell what has changed between {base} and {head} in {}: the clone needs both, with their history",
-            history.repository.display()
+            clone.dir().display()
         )));
     }
     match matters {
-        Some(matters) if !history.touches((&head, &base), filter, matters)? => Ok(ruling.without_changes()),
+        Some(matters) if !commits::touches(clone, (&head, &base), filter, matters)? => {
+            Ok(ruling.without_changes())
+        }
         _ => Ok(ruling),
     }
 }
 
 fn of_github(
     request: &EventRequest,
-    asked: &Asked,
+    asked: &EventFacts,
     settings: &Settings,
 ) -> Result<Result<Ruling, EventError>, FlowError> {
     let given = |flag: &str, value: Option<String>, name: &str| {

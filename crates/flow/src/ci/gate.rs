@@ -4,21 +4,22 @@
 //! evidence for a stranger's, and judges it again.
 
 use super::annotate::{self, Level};
-use super::event::{self, Asked, EventRequest, variable};
-use super::history::{BaseSuite, History, SETTINGS};
+use super::commits::{self, BaseSuite, SETTINGS};
+use super::event::{self, EventFacts, EventRequest, variable};
 use super::isolate::{self, Isolation};
-use super::{CiResult, MeasureRequest, measure, report};
+use super::{CiResult, measure, report};
 use crate::Watch;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
-use crate::gate::Gated;
-use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, Found, REPORT};
-use crate::support::suites;
+use crate::evidence::artifacts::{AB, COMPARISON, EXIT_CODE, EvidenceFolder, REPORT};
+use crate::gate::GateResult;
+use crate::request::MeasureRequest;
+use crate::suites;
 use holdpoint_ci::guard::{Decision, Mode, Ruling, Sha, plain};
 use holdpoint_ci::outcome::{Conclusion, Outcome};
 use holdpoint_model::ExitCode;
 use holdpoint_model::suite::OnInconclusive;
-use holdpoint_process::git;
+use holdpoint_process::git::{self, Repository};
 use holdpoint_render::forms;
 use holdpoint_store::Scratch;
 use std::cell::RefCell;
@@ -63,23 +64,23 @@ pub struct PriorRuling {
 #[derive(Debug)]
 pub struct GateEnd {
     /// Absent where another process has printed it.
-    pub gated: Option<Gated>,
+    pub gated: Option<GateResult>,
     /// Annotations and the outcome, to be printed as they are.
     pub lines: String,
 }
 
-pub fn run(args: &GateRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+pub fn run(args: &GateRequest, watch: &dyn Watch) -> Result<CommandResult<CiResult>, FlowError> {
     match gate(args, watch) {
         Err(error) => {
             let lines = annotate::line(Level::Error, &error.to_string());
             let document = CiResult::Gate(Box::new(GateEnd { gated: None, lines }));
-            Ok(Done { document, notes: Vec::new(), end: Err(error) })
+            Ok(CommandResult { document, notes: Vec::new(), end: Err(error) })
         }
         done => done,
     }
 }
 
-fn gate(args: &GateRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+fn gate(args: &GateRequest, watch: &dyn Watch) -> Result<CommandResult<CiResult>, FlowError> {
     let job = Job::new(args)?;
     let ruling = job.decide()?;
     holdpoint_store::write_json(&job.artifacts.join(DECISION), &ruling)?;
@@ -92,11 +93,11 @@ fn gate(args: &GateRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowErr
     let believed = job.believed(&base)?;
     let suite = job.base_suite(&head, &believed, watch)?;
     let against = match ruling.mode {
-        Mode::Against => Some(job.history().merge_base(&base, &head)?),
+        Mode::Against => Some(commits::merge_base(&job.clone, &base, &head)?),
         Mode::Baseline => None,
     };
     let is_newer = match &against {
-        Some(against) => job.history().differs(against, &believed, &args.suite)?,
+        Some(against) => commits::differs(&job.clone, against, &believed, &args.suite)?,
         None => false,
     };
     let measured = job.measure(&head, against, &suite, watch)?;
@@ -117,6 +118,7 @@ fn gate(args: &GateRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowErr
 struct Job<'a> {
     args: &'a GateRequest,
     here: PathBuf,
+    clone: Repository,
     artifacts: PathBuf,
     scratch: Scratch,
     /// For the end: what a runner reads is printed with the result.
@@ -124,13 +126,13 @@ struct Job<'a> {
 }
 
 /// The end of the part that runs the change's code.
-enum Measured {
-    Here(Result<Done<CiResult>, FlowError>),
+enum MeasureEnd {
+    Here(Result<CommandResult<CiResult>, FlowError>),
     /// By another process, which has printed what it has to say.
     Apart(i32),
 }
 
-impl Measured {
+impl MeasureEnd {
     fn code(&self) -> i32 {
         let of = |error: &FlowError| error.exit_code() as i32;
         match self {
@@ -162,15 +164,12 @@ impl<'a> Job<'a> {
         let temp = variable("RUNNER_TEMP");
         let temp = if temp.is_empty() { std::env::temp_dir() } else { PathBuf::from(temp) };
         let scratch = Scratch::new_in(&temp)?;
-        Ok(Self { args, here, artifacts, scratch, warnings: RefCell::default() })
+        let clone = Repository::around(&here);
+        Ok(Self { args, here, clone, artifacts, scratch, warnings: RefCell::default() })
     }
 
     fn warn(&self, text: String) {
         self.warnings.borrow_mut().push(text);
-    }
-
-    fn history(&self) -> History<'_> {
-        History { repository: &self.here }
     }
 
     fn decide(&self) -> Result<Ruling, FlowError> {
@@ -182,22 +181,22 @@ impl<'a> Job<'a> {
             return Ok(Ruling::handed_on(*mode, sha("--head", head)?, sha("--base", base)?));
         }
         let hosted = !self.args.gpu;
-        let ruling = event::decide(&self.args.event, &Asked { hosted, ..Asked::default() })?;
-        let history = self.history();
+        let ruling = event::decide(&self.args.event, &EventFacts { hosted, ..EventFacts::default() })?;
         if let Some((head, _)) = &ruling.compared
             && event::is_gitlab(&self.args.event)
-            && !history.has(head)?
+            && !self.clone.has(head.as_str())?
         {
             self.fetch(head.as_str())?;
         }
         let suite = match &ruling.compared {
             Some((head, base)) => {
-                history.suite(&[base, head], &self.args.suite, &self.scratch.path().join("filter"))?
+                let folder = self.scratch.path().join("filter");
+                commits::read_suite(&self.clone, &[base, head], &self.args.suite, &folder)?
             }
             None => None,
         };
         let matters = suite.as_ref().map(|suite| suite.matters(&self.args.suite));
-        let ruling = event::filtered(ruling, &history, matters.as_ref())?;
+        let ruling = event::filtered(ruling, &self.clone, matters.as_ref())?;
         if hosted && !self.args.trend && ruling.mode == Mode::Baseline {
             return self.without_baseline(ruling);
         }
@@ -208,15 +207,14 @@ impl<'a> Job<'a> {
     /// left, or with its parent.
     fn without_baseline(&self, ruling: Ruling) -> Result<Ruling, FlowError> {
         let Some(head) = ruling.head_sha.clone() else { return Ok(ruling) };
-        let history = self.history();
         let mut base = None;
         for branch in &self.args.event.branch {
-            let tip = history.resolve(&format!("refs/remotes/origin/{branch}"))?;
+            let tip = commits::find(&self.clone, &format!("refs/remotes/origin/{branch}"))?;
             base = base.or(tip.filter(|tip| *tip != head));
         }
         let base = match base {
             Some(base) => Some(base),
-            None => history.parent(&head)?.as_deref().and_then(Sha::new),
+            None => commits::find(&self.clone, &format!("{head}^1"))?,
         };
         Ok(ruling.against(base.unwrap_or(head)))
     }
@@ -234,14 +232,13 @@ impl<'a> Job<'a> {
             return Ok(base.clone());
         }
         self.fetch(&format!("+refs/heads/{target}:refs/holdpoint/target"))?;
-        let tip = self.history().resolve("refs/holdpoint/target")?;
+        let tip = commits::find(&self.clone, "refs/holdpoint/target")?;
         tip.ok_or_else(|| FlowError::Input("the target branch cannot be fetched".to_owned()))
     }
 
     fn fetch(&self, what: &str) -> Result<(), FlowError> {
-        let mut git = git::checkout_command(&self.here);
-        let done = git.args(["fetch", "--quiet", "--no-recurse-submodules", "origin", what]).output();
-        let done = done.map_err(|error| FlowError::Internal(format!("cannot run git: {error}")))?;
+        let fetch = ["fetch", "--quiet", "--no-recurse-submodules", "origin", what];
+        let done = git::output(&mut self.clone.command(&fetch))?;
         if done.status.success() {
             return Ok(());
         }
@@ -250,17 +247,17 @@ impl<'a> Job<'a> {
 
     /// The suite and the settings of the base, in a folder of their own.
     fn base_suite(&self, head: &Sha, base: &Sha, watch: &dyn Watch) -> Result<BaseSuite, FlowError> {
-        let (history, folder) = (self.history(), self.base());
+        let folder = self.base();
         for commit in [head, base] {
-            if !history.has(commit)? {
+            if !self.clone.has(commit.as_str())? {
                 return Err(FlowError::Input(format!(
                     "the checkout does not have the commit {commit}: it needs the whole history (fetch-depth: 0)"
                 )));
             }
         }
-        history.extract(base, &folder)?;
+        commits::extract_settings(&self.clone, base, &folder)?;
         let file = &self.args.suite;
-        let Some(suite) = history.suite(&[base, head], file, &folder)? else {
+        let Some(suite) = commits::read_suite(&self.clone, &[base, head], file, &folder)? else {
             return Err(FlowError::Input(format!(
                 "{file}: neither the base nor the change has this suite; \"holdpoint init\" writes a first one"
             )));
@@ -287,7 +284,7 @@ impl<'a> Job<'a> {
         against: Option<String>,
         suite: &BaseSuite,
         watch: &dyn Watch,
-    ) -> Result<Measured, FlowError> {
+    ) -> Result<MeasureEnd, FlowError> {
         let folder = Path::new(&self.args.suite).parent().unwrap_or(Path::new(""));
         let in_checkout = |checkout: &Path| MeasureRequest {
             suite: suite.path.clone(),
@@ -300,7 +297,7 @@ impl<'a> Job<'a> {
             trend: self.args.trend,
         };
         if !self.args.isolate {
-            return Ok(Measured::Here(measure::run(&in_checkout(&self.here), watch)));
+            return Ok(MeasureEnd::Here(measure::run(&in_checkout(&self.here), watch)));
         }
         let is_gitlab = event::is_gitlab(&self.args.event);
         if self.args.gpu {
@@ -309,15 +306,15 @@ impl<'a> Job<'a> {
         let isolation =
             Isolation::prepare(&self.here, head, self.scratch.path(), &self.artifacts, is_gitlab)?;
         let code = isolation.run(&in_checkout(isolation.checkout()), &|text| self.warn(text))?;
-        Ok(Measured::Apart(code))
+        Ok(MeasureEnd::Apart(code))
     }
 
     /// Keeps the exit code, and says what follows from the evidence.
     fn finish(
         &self,
-        measured: Measured,
+        measured: MeasureEnd,
         on_inconclusive: OnInconclusive,
-    ) -> Result<Done<CiResult>, FlowError> {
+    ) -> Result<CommandResult<CiResult>, FlowError> {
         let code = measured.code();
         isolate::keep_plain_files(&self.artifacts)?;
         let file = self.artifacts.join(EXIT_CODE);
@@ -326,7 +323,7 @@ impl<'a> Job<'a> {
         if self.args.isolate {
             isolate::empty_job_files();
         }
-        let found = Found::read(&self.artifacts);
+        let found = EvidenceFolder::read(&self.artifacts);
         // Under cudadent42's rule, no significant difference is the code of what could not be measured.
         let is_undecided = code == ExitCode::Skipped as i32
             && found
@@ -350,11 +347,12 @@ impl<'a> Job<'a> {
         }
         let end = exit_code(code, &outcome, event::is_gitlab(&self.args.event));
         let mut done = self.end(&outcome, Some(&found), end)?;
-        if let Measured::Here(here) = measured {
+        if let MeasureEnd::Here(here) = measured {
             match here {
                 Ok(here) => {
                     done.notes.extend(here.notes);
-                    if let (CiResult::Gate(end), CiResult::Gated(gated)) = (&mut done.document, here.document)
+                    if let (CiResult::Gate(end), CiResult::Measure(gated)) =
+                        (&mut done.document, here.document)
                     {
                         end.gated = Some(*gated);
                     }
@@ -372,13 +370,13 @@ impl<'a> Job<'a> {
     fn end(
         &self,
         outcome: &Outcome,
-        found: Option<&Found>,
+        found: Option<&EvidenceFolder>,
         exit: ExitCode,
-    ) -> Result<Done<CiResult>, FlowError> {
+    ) -> Result<CommandResult<CiResult>, FlowError> {
         let warnings = self.warnings.borrow();
         let mut lines: String = warnings.iter().map(|text| annotate::line(Level::Warning, text)).collect();
         if annotate::is_github() {
-            if let Some(judged) = found.and_then(Found::judged) {
+            if let Some(judged) = found.and_then(EvidenceFolder::judged) {
                 lines += &forms::github(judged, Some(&self.args.suite));
             }
             let ending = format!("**holdpoint**: {}\n", outcome.text);
@@ -398,7 +396,7 @@ impl<'a> Job<'a> {
             Conclusion::Success | Conclusion::Failure => format!("{}\n", outcome.text),
         };
         let document = CiResult::Gate(Box::new(GateEnd { gated: None, lines }));
-        Ok(Done::new(document, exit))
+        Ok(CommandResult::new(document, exit))
     }
 }
 

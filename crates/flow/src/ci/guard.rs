@@ -1,11 +1,12 @@
 //! `holdpoint ci guard`: may this run touch the GPU?
 
 use super::CiResult;
-use super::event::{self, Asked, EventRequest, variable};
-use super::history::History;
-use crate::done::Done;
+use super::commits;
+use super::event::{self, EventFacts, EventRequest, variable};
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use holdpoint_model::ExitCode;
+use holdpoint_process::git::Repository;
 use holdpoint_store::Scratch;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -28,32 +29,34 @@ pub struct GuardRequest {
     pub output: Option<PathBuf>,
 }
 
-pub fn run(args: &GuardRequest) -> Result<Done<CiResult>, FlowError> {
+pub fn run(args: &GuardRequest) -> Result<CommandResult<CiResult>, FlowError> {
     // A workflow names them for every event, and asks for them where it is a comment.
     let is_there = |path: &&Path| path.exists();
-    let asked = Asked {
+    let asked = EventFacts {
         hosted: args.hosted,
         pull_request: args.pull_request.as_deref().filter(is_there),
         permission: args.permission.as_deref().filter(is_there),
     };
     let mut ruling = event::decide(&args.event, &asked)?;
     if let Some(repository) = &args.repository {
-        let history = History { repository };
+        let clone = Repository::around(repository);
         let scratch = Scratch::new()?;
-        let commits = ruling.compared.clone();
-        let suite = match (&args.suite, &commits) {
-            (Some(file), Some((head, base))) => history.suite(&[base, head], file, scratch.path())?,
+        let compared = ruling.compared.clone();
+        let suite = match (&args.suite, &compared) {
+            (Some(file), Some((head, base))) => {
+                commits::read_suite(&clone, &[base, head], file, scratch.path())?
+            }
             _ => None,
         };
         let matters = args.suite.as_ref().zip(suite.as_ref()).map(|(file, suite)| suite.matters(file));
-        ruling = event::filtered(ruling, &history, matters.as_ref())?;
+        ruling = event::filtered(ruling, &clone, matters.as_ref())?;
     }
     let file = args.output.clone().or_else(|| Some(PathBuf::from(variable("GITHUB_OUTPUT"))));
     if let Some(file) = file.filter(|file| !file.as_os_str().is_empty()) {
         append(&file, &ruling.outputs())
             .map_err(|error| FlowError::Internal(format!("cannot write to {}: {error}", file.display())))?;
     }
-    Ok(Done::new(CiResult::Guarded(Box::new(ruling)), ExitCode::Ok))
+    Ok(CommandResult::new(CiResult::Guarded(Box::new(ruling)), ExitCode::Ok))
 }
 
 /// Adds to a file that others have begun.

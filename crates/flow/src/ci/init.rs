@@ -1,11 +1,11 @@
 //! `holdpoint ci init`: writes the workflows into a repository.
 
 use super::CiResult;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use holdpoint_ci::workflows::{File, Forge, Part, Settings, files};
 use holdpoint_model::ExitCode;
-use holdpoint_process::git;
+use holdpoint_process::git::Repository;
 use serde::Serialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ enum State {
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct Files {
-    found: Vec<Found>,
+    found: Vec<ExistingFile>,
     /// Words for files that are missing, differ, or are the same.
     #[serde(skip)]
     words: [&'static str; 3],
@@ -64,32 +64,32 @@ pub struct Files {
 
 impl Files {
     pub fn text(&self) -> String {
-        let line = |file: &Found| format!("{:<15}  {}\n", self.words[file.state as usize], file.path);
+        let line = |file: &ExistingFile| format!("{:<15}  {}\n", self.words[file.state as usize], file.path);
         self.found.iter().map(line).collect()
     }
 }
 
 /// A file and how it stood before anything was written.
 #[derive(Debug, Serialize)]
-struct Found {
+struct ExistingFile {
     path: &'static str,
     state: State,
     #[serde(skip)]
     text: String,
 }
 
-pub fn run(request: &WorkflowsRequest) -> Result<Done<CiResult>, FlowError> {
+pub fn run(request: &WorkflowsRequest) -> Result<CommandResult<CiResult>, FlowError> {
     refuse_folder(request)?;
     refuse_part(request)?;
     let files = files(&settings(request)?).map_err(|error| FlowError::Input(error.to_string()))?;
     refuse_missing_suite(request)?;
-    let found: Vec<Found> =
+    let found: Vec<ExistingFile> =
         files.into_iter().map(|file| look(&request.dir, file)).collect::<Result<_, _>>()?;
     if request.check {
         let all_same = found.iter().all(|file| file.state == State::Same);
         let exit = if all_same { ExitCode::Ok } else { ExitCode::Failed };
         let words = ["missing", "differs", "as it should be"];
-        return Ok(Done::new(CiResult::Files(Files { found, words }), exit));
+        return Ok(CommandResult::new(CiResult::Files(Files { found, words }), exit));
     }
     if !request.force && found.iter().any(|file| file.state == State::Differs) {
         return Err(FlowError::Input(format!(
@@ -101,7 +101,7 @@ pub fn run(request: &WorkflowsRequest) -> Result<Done<CiResult>, FlowError> {
         holdpoint_store::write_text(&request.dir.join(file.path), &file.text)?;
     }
     let words = ["written", "written over", "as it was"];
-    let mut done = Done::new(CiResult::Files(Files { found, words }), ExitCode::Ok);
+    let mut done = CommandResult::new(CiResult::Files(Files { found, words }), ExitCode::Ok);
     if request.forge == Forge::GitHub && request.gpu {
         done = done.with_note(
             "next, before the runner with the GPU is there: in a public repository set Settings > Actions > General > \"Require \
@@ -165,13 +165,13 @@ fn refuse_folder(request: &WorkflowsRequest) -> Result<(), FlowError> {
     refused("it is in no git repository; run \"git init\" first, or give --no-repository")
 }
 
-fn is_there(found: &[Found]) -> String {
+fn is_there(found: &[ExistingFile]) -> String {
     let names: Vec<&str> =
         found.iter().filter(|file| file.state == State::Differs).map(|file| file.path).collect();
     format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
 }
 
-fn look(dir: &Path, file: File) -> Result<Found, FlowError> {
+fn look(dir: &Path, file: File) -> Result<ExistingFile, FlowError> {
     let path = dir.join(file.path);
     let (state, file) = match std::fs::read(&path) {
         Ok(bytes) => {
@@ -181,7 +181,7 @@ fn look(dir: &Path, file: File) -> Result<Found, FlowError> {
         Err(error) if error.kind() == ErrorKind::NotFound => (State::Missing, file),
         Err(error) => return Err(FlowError::File { path, what: error.to_string() }),
     };
-    Ok(Found { path: file.path, state, text: file.text })
+    Ok(ExistingFile { path: file.path, state, text: file.text })
 }
 
 fn settings(request: &WorkflowsRequest) -> Result<Settings, FlowError> {
@@ -194,7 +194,7 @@ fn settings(request: &WorkflowsRequest) -> Result<Settings, FlowError> {
         (request.forks, Part::Forks),
     ];
     let branches = match request.branch.as_slice() {
-        [] => vec![git::default_branch(&request.dir)],
+        [] => vec![Repository::around(&request.dir).default_branch()],
         given => given.to_vec(),
     };
     Ok(Settings {

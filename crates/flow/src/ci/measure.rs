@@ -2,47 +2,29 @@
 //! that `ci gate` believes nothing but its exit code.
 
 use super::CiResult;
-use crate::ab::sides::{self, Base, Head, Planned};
+use crate::ab::sides::{self, Base, Head, PlannedSides};
 use crate::attest::{self, AttestationRequest};
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
-use crate::gate::{BaselineQuestion, Gated, StoredGate};
-use crate::request::{EvidenceFiles, HistoryChoice, ProfileOn, SidesRequest, SuiteChoice};
-use crate::support::artifacts;
-use crate::support::rules::Rules;
-use crate::support::suites::{self, LoadedSuite};
+use crate::evidence::artifacts;
+use crate::gate::{BaselineQuestion, GateResult, StoredGate};
+use crate::request::{EvidenceFiles, HistoryChoice, MeasureRequest, ProfileOn, SidesRequest, SuiteChoice};
+use crate::rules::Rules;
+use crate::suites::{self, LoadedSuite};
 use crate::{Watch, ab, run};
 use holdpoint_measure::builds::Builds;
 use holdpoint_model::ExitCode;
 use holdpoint_model::attest::RuntimeTarget;
-use std::path::{Path, PathBuf};
-
-/// A revision to be measured: paths are absolute, and the current folder is the checkout.
-#[derive(Clone, Debug)]
-pub struct MeasureRequest {
-    /// The suite, as it is at the base.
-    pub suite: PathBuf,
-    /// The folder of the checkout that paths in the suite are relative to.
-    pub workdir: PathBuf,
-    /// The folder `.holdpoint` of the base.
-    pub settings: PathBuf,
-    pub artifacts: PathBuf,
-    /// The commit that is measured.
-    pub head: String,
-    /// The commit that it is compared with, side by side; a stored baseline if absent.
-    pub against: Option<String>,
-    pub gpu: bool,
-    pub trend: bool,
-}
+use std::path::Path;
 
 /// Measures, judges, and leaves the evidence with a draft of the release attestation.
-pub fn run(request: &MeasureRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+pub fn run(request: &MeasureRequest, watch: &dyn Watch) -> Result<CommandResult<CiResult>, FlowError> {
     let judged = match &request.against {
         Some(revision) => against(request, revision, watch),
         None => with_baseline(request, watch),
     };
     draft(request, watch);
-    judged.map(|done| done.map(|gated| CiResult::Gated(Box::new(gated))))
+    judged.map(|done| done.map(|gated| CiResult::Measure(Box::new(gated))))
 }
 
 fn suite_choice(request: &MeasureRequest) -> SuiteChoice {
@@ -66,19 +48,26 @@ fn evidence_files(request: &MeasureRequest) -> EvidenceFiles {
 }
 
 /// Compares with a revision, both alive at the same time.
-fn against(request: &MeasureRequest, revision: &str, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+fn against(
+    request: &MeasureRequest,
+    revision: &str,
+    watch: &dyn Watch,
+) -> Result<CommandResult<GateResult>, FlowError> {
     let _lock = artifacts::lock(&request.artifacts, watch)?;
     let suite = sides::revision_suite(&suite_choice(request))?;
     let files = evidence_files(request);
     let rules = Rules::read(&files, &suite)?;
     let head = Head::Rev(request.head.clone());
-    let planned = Planned::revisions(suite, Base::named(revision), &head)?;
+    let planned = PlannedSides::revisions(suite, Base::named(revision), &head)?;
     let done = ab::decide(planned, &rules, &SidesRequest::default(), &files, watch)?;
-    Ok(done.map(Gated::decided))
+    Ok(done.map(GateResult::decided))
 }
 
 /// Builds the checkout and compares it with the baseline that the base has for this machine.
-fn with_baseline(request: &MeasureRequest, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+fn with_baseline(
+    request: &MeasureRequest,
+    watch: &dyn Watch,
+) -> Result<CommandResult<GateResult>, FlowError> {
     let _lock = artifacts::lock(&request.artifacts, watch)?;
     let loaded = LoadedSuite::read(&suite_choice(request))?;
     let (files, suite) = (evidence_files(request), loaded.as_run.clone());

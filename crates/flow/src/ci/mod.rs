@@ -1,11 +1,10 @@
 //! `holdpoint ci`: the commands that pipelines call.
 
 mod annotate;
-mod decided;
+mod commits;
 mod event;
 mod gate;
 mod guard;
-mod history;
 mod init;
 mod isolate;
 mod measure;
@@ -13,6 +12,7 @@ mod note;
 mod notify;
 mod promote;
 mod report;
+mod stated_ruling;
 
 pub use event::EventRequest;
 pub use gate::{GateEnd, GateRequest, PriorRuling};
@@ -21,15 +21,15 @@ pub use holdpoint_ci::guard::Mode;
 use holdpoint_ci::guard::Ruling;
 pub use holdpoint_ci::workflows::Forge;
 pub use init::{Files, WorkflowsRequest};
-pub use measure::MeasureRequest;
 pub use notify::NotifyRequest;
 pub use promote::ProposalRequest;
 pub use report::ReportRequest;
 
 use crate::Watch;
-use crate::done::{Done, Message};
+use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::gate::Gated;
+use crate::gate::GateResult;
+use crate::request::MeasureRequest;
 use holdpoint_model::ExitCode;
 
 /// What a pipeline asks for.
@@ -53,13 +53,13 @@ pub enum CiResult {
     Guarded(Box<Ruling>),
     Files(Files),
     Gate(Box<GateEnd>),
-    Gated(Box<Gated>),
+    Measure(Box<GateResult>),
     /// The comment itself, to be printed as it is.
     Page(String),
     Nothing,
 }
 
-pub fn run(request: &CiRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+pub fn run(request: &CiRequest, watch: &dyn Watch) -> Result<CommandResult<CiResult>, FlowError> {
     match request {
         CiRequest::Init(args) => init::run(args),
         CiRequest::Gate(args) => gate::run(args, watch),
@@ -70,23 +70,7 @@ pub fn run(request: &CiRequest, watch: &dyn Watch) -> Result<Done<CiResult>, Flo
         CiRequest::Measure(args) => measure::run(args, watch),
         CiRequest::Wall => {
             let code = ExitCode::from_number(isolate::run_wall()?).unwrap_or(ExitCode::Internal);
-            Ok(Done::new(CiResult::Nothing, code))
+            Ok(CommandResult::new(CiResult::Nothing, code))
         }
     }
-}
-
-/// A variable of the environment, if it is set and not empty.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// The page of this job, from what the runner says.
-pub fn own_url() -> Option<String> {
-    let github = || {
-        let (server, repository, run) =
-            (variable("GITHUB_SERVER_URL")?, variable("GITHUB_REPOSITORY")?, variable("GITHUB_RUN_ID")?);
-        Some(format!("{server}/{repository}/actions/runs/{run}"))
-    };
-    // On GitLab, this job tells of another one: the pipeline has both.
-    github().or_else(|| variable("CI_PIPELINE_URL"))
 }

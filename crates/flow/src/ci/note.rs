@@ -1,7 +1,7 @@
 //! The comment on a merge request of GitLab.
 
 use super::ReportRequest;
-use super::variable;
+use crate::ci_job::variable;
 use crate::error::FlowError;
 use holdpoint_ci::gitlab::{Client, GitLabError};
 use holdpoint_render::markdown::comment;

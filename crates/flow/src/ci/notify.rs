@@ -1,10 +1,10 @@
 //! `holdpoint ci notify`: tell people how it came out.
 
 use super::CiResult;
-use super::{own_url, variable};
-use crate::done::{Done, Message};
+use crate::ci_job::{own_url, variable};
+use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, Found};
+use crate::evidence::artifacts::{AB, COMPARISON, EXIT_CODE, EvidenceFolder};
 use holdpoint_ci::guard::plain;
 use holdpoint_ci::notify::{self, Delivery, Environment, Message as Notification, NotifyError, Outcome};
 use holdpoint_gate::Ended;
@@ -31,18 +31,18 @@ pub struct NotifyRequest {
     pub dry_run: bool,
 }
 
-pub fn run(request: &NotifyRequest) -> Result<Done<CiResult>, FlowError> {
+pub fn run(request: &NotifyRequest) -> Result<CommandResult<CiResult>, FlowError> {
     let config = NotifyConfig::parse(&holdpoint_store::read_text(&request.config)?)
         .map_err(|error| FlowError::File { path: request.config.clone(), what: error.to_string() })?;
     let notices = match &request.conclusion {
-        None => vec![notice_of(&request.artifacts, &Found::read(&request.artifacts))?],
+        None => vec![notice_of(&request.artifacts, &EvidenceFolder::read(&request.artifacts))?],
         Some(conclusion) => of_run(request, conclusion)?,
     };
     let world =
         Environment { variable: &variable, pause: Arc::new(std::thread::sleep), limit: notify::LIMIT };
     let tell = if request.dry_run { notify::rehearse } else { notify::notify };
     let (mut texts, mut documents, mut ended) = (String::new(), Vec::new(), Ok(ExitCode::Ok));
-    for Told { notice: document, problem } in &notices {
+    for CheckedNotice { notice: document, problem } in &notices {
         let (subject, plain, slack) =
             (notice::subject(document), notice::plain(document), notice::slack(document));
         let notification = Notification { notice: document, subject: &subject, plain: &plain, slack: &slack };
@@ -57,17 +57,17 @@ pub fn run(request: &NotifyRequest) -> Result<Done<CiResult>, FlowError> {
     }
     let json = if request.conclusion.is_none() { documents.remove(0) } else { json!(documents) };
     let message = Message { json, text: texts };
-    Ok(Done { document: CiResult::Message(message), notes: Vec::new(), end: ended })
+    Ok(CommandResult { document: CiResult::Message(message), notes: Vec::new(), end: ended })
 }
 
 /// A notice, and why the evidence behind it may hide something worse.
-struct Told {
+struct CheckedNotice {
     notice: Notice,
     problem: Option<String>,
 }
 
 /// Notices of a run's gates: those that passed are left out, and a run that left nothing has one.
-fn of_run(request: &NotifyRequest, conclusion: &str) -> Result<Vec<Told>, FlowError> {
+fn of_run(request: &NotifyRequest, conclusion: &str) -> Result<Vec<CheckedNotice>, FlowError> {
     let has_evidence =
         |dir: &Path| [EXIT_CODE, COMPARISON, AB].iter().any(|name| dir.join(name).symlink_metadata().is_ok());
     let folders: Vec<PathBuf> = if has_evidence(&request.artifacts) {
@@ -79,7 +79,7 @@ fn of_run(request: &NotifyRequest, conclusion: &str) -> Result<Vec<Told>, FlowEr
     };
     let mut told = Vec::new();
     for folder in &folders {
-        let found = Found::read(folder);
+        let found = EvidenceFolder::read(folder);
         if ExitCode::from(found.verdict()) != ExitCode::Ok {
             told.push(notice_of(folder, &found)?);
         }
@@ -89,12 +89,12 @@ fn of_run(request: &NotifyRequest, conclusion: &str) -> Result<Vec<Told>, FlowEr
     {
         let what = format!("no verdict: the run ended with {} and left no evidence of it", plain(conclusion));
         let notice = notice::without_judgement(none.verdict(), what, own_url().as_deref());
-        told.push(Told { notice, problem: None });
+        told.push(CheckedNotice { notice, problem: None });
     }
     Ok(told)
 }
 
-fn notice_of(artifacts: &Path, found: &Found) -> Result<Told, FlowError> {
+fn notice_of(artifacts: &Path, found: &EvidenceFolder) -> Result<CheckedNotice, FlowError> {
     let run_url = own_url();
     let problems = &found.problems;
     let document = match (found.judged(), &found.ended) {
@@ -119,7 +119,7 @@ fn notice_of(artifacts: &Path, found: &Found) -> Result<Told, FlowError> {
     };
     // Without an exit code, what cannot be read may have been the worst.
     let problem = problems.first().filter(|_| found.ended.is_none()).cloned();
-    Ok(Told { notice: notice::with_problems(document, problems, found.verdict()), problem })
+    Ok(CheckedNotice { notice: notice::with_problems(document, problems, found.verdict()), problem })
 }
 
 struct Words<'a> {

@@ -3,20 +3,21 @@
 //! The evidence is judged again, and the baseline is made of it by `baseline promote`. One branch, whatever happens: the newest proposal
 //! takes the place of the one before.
 
+use super::CiResult;
+use super::commits;
 use super::event::variable;
 use super::gate::DECISION;
-use super::history::History;
-use super::{CiResult, own_url};
+use crate::Watch;
 use crate::baseline::FOLDER_DEFAULT as BASELINES;
-use crate::done::{Done, Message};
+use crate::baseline::promote::{self, PromoteRequest};
+use crate::ci_job::own_url;
+use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::promote::PromoteRequest;
-use crate::support::artifacts::{Found, REPORT};
-use crate::{Watch, promote, support};
+use crate::evidence::artifacts::{EvidenceFolder, REPORT};
 use holdpoint_ci::github::Client;
 use holdpoint_ci::guard::Sha;
 use holdpoint_model::{ExitCode, Verdict};
-use holdpoint_process::git;
+use holdpoint_process::git::{self, Repository};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,18 +37,18 @@ pub struct ProposalRequest {
     pub branch: String,
 }
 
-pub fn run(args: &ProposalRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+pub fn run(args: &ProposalRequest, watch: &dyn Watch) -> Result<CommandResult<CiResult>, FlowError> {
     let said = match worth(args)? {
         Err(why) => format!("not proposed: {why}"),
         Ok(head) => propose(args, &head, watch)?,
     };
     let message = Message { json: json!({ "said": said }), text: said };
-    Ok(Done::new(CiResult::Message(message), ExitCode::Ok))
+    Ok(CommandResult::new(CiResult::Message(message), ExitCode::Ok))
 }
 
 /// Whether the run is one to become the baseline: the commit, or why not.
 fn worth(args: &ProposalRequest) -> Result<Result<Sha, String>, FlowError> {
-    let found = Found::read(&args.artifacts);
+    let found = EvidenceFolder::read(&args.artifacts);
     if let Some(problem) = found.problems.first() {
         return Err(FlowError::File { path: args.artifacts.clone(), what: problem.clone() });
     }
@@ -61,12 +62,13 @@ fn worth(args: &ProposalRequest) -> Result<Result<Sha, String>, FlowError> {
     if !matches!(judged.judgement.verdict, Verdict::Pass | Verdict::Improved) {
         return Ok(Err(format!("the verdict is {}", judged.judgement.verdict.as_str())));
     }
-    let history = History { repository: Path::new(".") };
-    let head = history.resolve("HEAD")?.ok_or_else(|| FlowError::Input("there is no HEAD".to_owned()))?;
+    let here = here();
+    let head =
+        commits::find(&here, "HEAD")?.ok_or_else(|| FlowError::Input("there is no HEAD".to_owned()))?;
     // What a proposal changes is no reason for another. Where the commit before is gone, there is no telling.
     if let Some(base) = base(&args.artifacts)
-        && history.has(&base)?
-        && !history.has_changes_beside(&base, &head, BASELINES)?
+        && here.has(base.as_str())?
+        && !commits::has_changes_beside(&here, &base, &head, BASELINES)?
     {
         return Ok(Err("only baselines have changed".to_owned()));
     }
@@ -96,8 +98,7 @@ fn propose(args: &ProposalRequest, head: &Sha, watch: &dyn Watch) -> Result<Stri
         return Ok("the baseline is as it was".to_owned());
     }
     let short = &head.as_str()[..12];
-    let seen =
-        History { repository: Path::new(".") }.resolve(&format!("refs/remotes/origin/{}", args.branch))?;
+    let seen = here().find(&format!("refs/remotes/origin/{}", args.branch))?;
     git_line(&["switch", "--quiet", "--force-create", &args.branch])?;
     git_line(&["add", "--", BASELINES])?;
     let changed =
@@ -105,8 +106,7 @@ fn propose(args: &ProposalRequest, head: &Sha, watch: &dyn Watch) -> Result<Stri
     let body = proposal(&changed);
     let title = format!("Performance baseline of {short}");
     commit(&format!("Promote the performance baseline of {short}\n\n{body}"))?;
-    let lease =
-        format!("--force-with-lease={}:{}", args.branch, seen.map(|sha| sha.to_string()).unwrap_or_default());
+    let lease = format!("--force-with-lease={}:{}", args.branch, seen.unwrap_or_default());
     let target = format!("HEAD:refs/heads/{}", args.branch);
     if variable("GITLAB_CI") == "true" {
         let options = [
@@ -152,10 +152,9 @@ fn commit(message: &str) -> Result<(), FlowError> {
         "true" => ("holdpoint", format!("holdpoint@{}", variable("CI_SERVER_HOST"))),
         _ => ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com".to_owned()),
     };
-    let mut git = git::checkout_command(Path::new("."));
-    git.args(["-c", &format!("user.name={name}"), "-c", &format!("user.email={mail}")]);
-    git.args(["commit", "--quiet", "--no-verify", "--cleanup=verbatim", "--message", message]);
-    ran(git).map(|_| ())
+    let (name, mail) = (format!("user.name={name}"), format!("user.email={mail}"));
+    let commit = ["commit", "--quiet", "--no-verify", "--cleanup=verbatim", "--message", message];
+    git_line(&[&["-c", &name, "-c", &mail][..], &commit].concat()).map(drop)
 }
 
 /// Pushes with a token that stands in no command and in no file. If somebody has pushed to the branch since the checkout, this fails.
@@ -164,24 +163,25 @@ fn push(token: &str, url: &str, arguments: &[String]) -> Result<(), FlowError> {
     if secret.is_empty() {
         return Err(FlowError::Input(format!("the environment variable {token} is not set")));
     }
-    let mut git = support::git_with_token(Path::new("."), &secret);
-    git.args(["push", "--quiet"]);
+    let mut git = here().command_with_token(&secret, &["push", "--quiet"]);
     let options = arguments.iter().filter(|argument| argument.starts_with("--"));
     let targets = arguments.iter().filter(|argument| !argument.starts_with("--"));
     git.args(options).arg(url).args(targets);
-    ran(git).map(|_| ())
+    proposed(git).map(drop)
 }
 
 fn git_line(arguments: &[&str]) -> Result<String, FlowError> {
-    let mut git = git::checkout_command(Path::new("."));
-    git.args(arguments);
-    ran(git)
+    proposed(here().command(arguments))
 }
 
-fn ran(mut git: Command) -> Result<String, FlowError> {
-    let done = git.output().map_err(|error| FlowError::Internal(format!("cannot run git: {error}")))?;
+fn here() -> Repository {
+    Repository::around(Path::new("."))
+}
+
+fn proposed(mut git: Command) -> Result<String, FlowError> {
+    let done = git::output(&mut git)?;
     if done.status.success() {
-        return Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned());
+        return Ok(git::text(&done.stdout));
     }
     Err(FlowError::Internal(format!("the baseline cannot be proposed: {}", git::complaint(&done))))
 }

@@ -2,12 +2,12 @@
 //! stranger's: it is judged again, and nothing of it chooses where the report goes.
 
 use super::CiResult;
-use super::decided::Decided;
-use super::{own_url, variable};
+use super::stated_ruling::StatedRuling;
 use crate::Watch;
-use crate::done::{Done, Message};
+use crate::ci_job::{own_url, variable};
+use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::support::artifacts::Found;
+use crate::evidence::artifacts::EvidenceFolder;
 use holdpoint_ci::github::{ApiError, Author, Check, Client, Event, Posted, Resolved, Unposted};
 use holdpoint_ci::outcome::{Conclusion, Outcome};
 use holdpoint_model::ExitCode;
@@ -62,17 +62,17 @@ impl ReportRequest {
     }
 }
 
-pub fn run(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
-    let mut found = Found::read(&request.artifacts);
+pub fn run(request: &ReportRequest, watch: &dyn Watch) -> Result<CommandResult<CiResult>, FlowError> {
+    let mut found = EvidenceFolder::read(&request.artifacts);
     if !request.artifacts.is_dir() {
         watch.note(&format!("{}: no such folder: there is no verdict", request.artifacts.display()));
     }
-    let started = Started::read(request)?;
+    let started = JobEvent::read(request)?;
     let strays = strays(&found, request, started.as_ref());
     found.problems.extend(strays);
-    let decision = Decided::read(request);
+    let decision = StatedRuling::read(request);
     let outcome = request.gate_result.as_ref().map(|result| decision.outcome(result, &found));
-    let is_foreign = is_foreign_pipeline() || started.as_ref().is_some_and(Started::is_foreign);
+    let is_foreign = is_foreign_pipeline() || started.as_ref().is_some_and(JobEvent::is_foreign);
     let run_url = started.as_ref().and_then(|started| started.run_url.clone());
     let trust = if is_foreign { Trust::Foreign } else { Trust::Own };
     let body = page(&found, &Page { key: &request.key, rate: request.rate.as_ref(), run_url, trust });
@@ -97,13 +97,13 @@ pub fn run(request: &ReportRequest, watch: &dyn Watch) -> Result<Done<CiResult>,
             _ => ExitCode::Ok,
         }),
     };
-    Ok(Done { document, notes: Vec::new(), end })
+    Ok(CommandResult { document, notes: Vec::new(), end })
 }
 
 /// A report and where it goes.
 struct Report<'a> {
     request: &'a ReportRequest,
-    started: Option<&'a Started>,
+    started: Option<&'a JobEvent>,
     body: &'a str,
     outcome: Option<&'a Outcome>,
 }
@@ -125,8 +125,8 @@ impl Report<'_> {
     }
 
     fn comment(&self, is_silent: bool, watch: &dyn Watch) -> Result<Value, FlowError> {
-        let has_pull_request = self.started.is_some_and(Started::has_pull_request);
-        let why = match self.started.and_then(Started::unposted) {
+        let has_pull_request = self.started.is_some_and(JobEvent::has_pull_request);
+        let why = match self.started.and_then(JobEvent::unposted) {
             _ if is_silent => "nothing was measured, so there is nothing to tell".to_owned(),
             _ if self.request.decision.is_some() && !has_pull_request => {
                 "nothing was posted: this run belongs to no pull request".to_owned()
@@ -154,7 +154,7 @@ struct Page<'a> {
 }
 
 /// The text of the comment.
-fn page(found: &Found, page: &Page) -> String {
+fn page(found: &EvidenceFolder, page: &Page) -> String {
     let run_url = page.run_url.clone().or_else(own_url);
     let ended = found.ended.as_ref().map(|ended| ended.sentence(found.judged().is_some()));
     comment::comment(&Comment {
@@ -173,7 +173,7 @@ fn page(found: &Found, page: &Page) -> String {
 }
 
 /// The same text for the summary of the job that measured.
-pub(super) fn summary(found: &Found, key: &str) -> String {
+pub(super) fn summary(found: &EvidenceFolder, key: &str) -> String {
     page(found, &Page { key, rate: None, run_url: None, trust: Trust::Own })
 }
 
@@ -184,7 +184,7 @@ fn is_gitlab() -> bool {
 /// Sets the check of the commit.
 fn set_check(
     request: &ReportRequest,
-    started: Option<&Started>,
+    started: Option<&JobEvent>,
     outcome: Option<&Outcome>,
 ) -> Result<Option<String>, FlowError> {
     let (Some(name), Some(outcome), Some(started)) = (&request.check, outcome, started) else {
@@ -219,7 +219,7 @@ fn is_foreign_pipeline() -> bool {
 }
 
 /// Evidence that is not of the commit that was to be measured, or does not say so.
-fn strays(found: &Found, request: &ReportRequest, started: Option<&Started>) -> Vec<String> {
+fn strays(found: &EvidenceFolder, request: &ReportRequest, started: Option<&JobEvent>) -> Vec<String> {
     let of_event = started.and_then(|started| started.head_sha(request.pr));
     let Some(wanted) = request.sha().cloned().or(of_event) else { return Vec::new() };
     // A pull request's job checks out, unless told otherwise, what GitHub would merge.
@@ -240,7 +240,7 @@ fn strays(found: &Found, request: &ReportRequest, started: Option<&Started>) -> 
 }
 
 /// The event that started this job, as the runner describes it.
-struct Started {
+struct JobEvent {
     name: String,
     path: PathBuf,
     payload: String,
@@ -248,7 +248,7 @@ struct Started {
     is_fork: bool,
 }
 
-impl Started {
+impl JobEvent {
     /// Absent outside of a job.
     fn read(request: &ReportRequest) -> Result<Option<Self>, FlowError> {
         let (Some(name), Some(path)) = (variable("GITHUB_EVENT_NAME"), variable("GITHUB_EVENT_PATH")) else {
@@ -321,7 +321,7 @@ impl Started {
 /// Posts it, and says what became of it.
 fn post(
     request: &ReportRequest,
-    started: Option<&Started>,
+    started: Option<&JobEvent>,
     body: &str,
     watch: &dyn Watch,
 ) -> Result<Value, FlowError> {

@@ -1,28 +1,28 @@
 //! `gate --history`: judge a run by the series of its metrics, and ask the sure question only where these leave a doubt.
 
-use super::{GateSides, Gated, plan_sides};
+use super::{GateResult, GateSides};
 use crate::Watch;
 use crate::ab;
-use crate::ab::sides::{Base, Planned, check_of_revision};
-use crate::decided::Decided;
-use crate::done::Done;
+use crate::ab::sides::{Base, PlannedSides, check_of_revision};
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts::{self, Writer};
+use crate::evidence::sealing::Sealing;
+use crate::future::is_future;
+use crate::histories::{self, Measured};
+use crate::judgement_with_samples::JudgementWithSamples;
 use crate::request::EvidenceFiles;
-use crate::support::artifacts::{self, Writer};
-use crate::support::histories::{self, Measured};
-use crate::support::is_future;
-use crate::support::rules::Rules;
-use crate::support::sealing::Sealing;
-use crate::support::suites::{self, LoadedSuite};
+use crate::rules::Rules;
+use crate::suites::{self, LoadedSuite};
 use crate::{compare, run};
 use holdpoint_gate::history::{
     accepted_revision_of, drifted, judge_history, last_good_of, level_of, needs_second_look,
 };
 use holdpoint_gate::{HasExitCode, tolerance_asked};
 use holdpoint_history::{Access, Location, NewPoint, RunRecord, Store, series_id};
-use holdpoint_measure::builds::Builds;
 use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Current, HistoryLevel, Report, Series, SeriesFilter, Suite, Track};
+use holdpoint_process::git::Repository;
 use holdpoint_render::markdown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(super) struct HistoryGate<'a> {
     pub rules: &'a Rules,
 }
 
-pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<CommandResult<GateResult>, FlowError> {
     let HistoryGate { suite: LoadedSuite { as_run: suite, .. }, location, rules, .. } = *gate;
     let file = |name: &str| gate.files.artifacts.join(name);
     let mut sealing = Sealing::new(rules.key.clone(), &file(artifacts::REPORT));
@@ -80,7 +80,7 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
         match planned.and_then(decide) {
             Ok(done) => {
                 let note = format!("{doubt} ({location}); decided side by side with {revision}");
-                return Ok(done.map(Gated::decided).with_note(note));
+                return Ok(done.map(GateResult::decided).with_note(note));
             }
             // The verdict of the history stands.
             Err(FlowError::Build(error)) => watch.note(&format!("no comparison side by side: {error}")),
@@ -90,8 +90,8 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<Done<Gate
     }
     let note = format!("evidence: {}{unsealed}", gate.files.artifacts.display());
     let exit = judgement.exit_code();
-    let decided = Decided { judgement, sides: None, report: Some(report) };
-    Ok(Done::new(Gated::decided(decided), exit).with_note(note))
+    let decided = JudgementWithSamples { judgement, sides: None, report: Some(report) };
+    Ok(CommandResult::new(GateResult::decided(decided), exit).with_note(note))
 }
 
 /// The series of a suite on this machine, by their ids. A point of a time that has not come yet would stay the newest until it has.
@@ -153,7 +153,7 @@ impl HistoryGate<'_> {
 struct SecondLooks {
     last_good: Option<String>,
     /// By the revision to compare with, as it was named. A failure is of interest only if there is a doubt.
-    planned: BTreeMap<String, Result<Planned, FlowError>>,
+    planned: BTreeMap<String, Result<PlannedSides, FlowError>>,
 }
 
 impl SecondLooks {
@@ -164,7 +164,8 @@ impl SecondLooks {
         let accepted = known.values().filter(|_| gate.can_build());
         let accepted = accepted.filter_map(|series| accepted_revision_of(std::iter::once(series)));
         let plan = |revision: String| {
-            let sides = || plan_sides(as_run.clone(), Base::named(&revision), gate.sides);
+            let sides =
+                || PlannedSides::revisions(as_run.clone(), Base::named(&revision), &gate.sides.head());
             let planned = check_of_revision(as_written).and_then(|()| sides());
             (revision, planned)
         };
@@ -181,6 +182,6 @@ fn last_good(gate: &HistoryGate<'_>, known: &BTreeMap<String, Series>) -> Option
     if !gate.can_build() {
         return None;
     }
-    let here = Builds::open(Path::new(".")).and_then(|builds| builds.resolve("HEAD")).ok();
+    let here = Repository::open(Path::new(".")).and_then(|here| here.resolve("HEAD")).ok();
     last_good_of(known.values(), here.as_deref())
 }

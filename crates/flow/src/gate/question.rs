@@ -7,10 +7,10 @@ use crate::baseline::FOLDER_DEFAULT;
 use crate::error::FlowError;
 use crate::request::PolicyChoice;
 use holdpoint_history::Location;
-use holdpoint_measure::builds::{BuildError, Builds, command_words};
+use holdpoint_measure::builds::{Builds, command_words};
 use holdpoint_model::Suite;
 use holdpoint_model::suite::GateSettings;
-use holdpoint_process::git;
+use holdpoint_process::git::{GitError, Repository};
 use std::path::Path;
 
 /// What a gate compares with, for this suite in this repository.
@@ -79,7 +79,7 @@ fn is_of_repository(suite: &Suite, here: &Path) -> Result<bool, FlowError> {
         && suite.harness.is_none()
         && suite.workloads.iter().all(|workload| is_same_everywhere(suite, workload));
     // Suites that come with holdpoint have no folder.
-    if suite.dir.is_none() || git::root(here).is_none() || is_all_built_in {
+    if suite.dir.is_none() || Repository::around(here).root().is_none() || is_all_built_in {
         return Ok(false);
     }
     let is_built = suite.build.is_some()
@@ -95,14 +95,14 @@ fn is_of_repository(suite: &Suite, here: &Path) -> Result<bool, FlowError> {
 /// The revision that a change is compared with where none is named.
 fn find_base(here: &Path) -> Result<Base, FlowError> {
     let builds = Builds::open(here)?;
-    let head = match builds.resolve("HEAD") {
-        Err(BuildError::UnknownRevision { .. }) => {
+    let head = match builds.repository().resolve("HEAD") {
+        Err(GitError::UnknownRevision { .. }) => {
             let what = "this repository has no commit to compare with; commit first, or give --baseline FILE";
             return Err(FlowError::Input(what.to_owned()));
         }
         head => head?,
     };
-    let Some(branch) = git::default_branch_ref(here) else {
+    let Some(branch) = builds.repository().default_branch_ref() else {
         return Err(FlowError::Input(
             "no default branch is known here: there is no origin/HEAD, main, master or trunk; fetch it (in CI: the whole \
              history, fetch-depth: 0), run \"git remote set-head origin --auto\", or give --against REV"
@@ -119,7 +119,7 @@ fn find_base(here: &Path) -> Result<Base, FlowError> {
 }
 
 fn parent_of(builds: &Builds, head: &str) -> Result<String, FlowError> {
-    builds.parent(head)?.ok_or_else(|| {
+    builds.repository().parent(head)?.ok_or_else(|| {
         let what = "HEAD is the first commit, and nothing has changed since; change something, or give --baseline FILE";
         FlowError::Input(what.to_owned())
     })

@@ -1,16 +1,16 @@
 //! `gate` with a stored baseline: measure, compare, look again at what is slower; the first gate on a machine records one.
 
-use super::{BaselineQuestion, CONFIRM_DEFAULT, Gated};
+use super::{BaselineQuestion, CONFIRM_DEFAULT, GateResult};
 use crate::baseline::RUNS_DEFAULT;
-use crate::decided::Decided;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::evidence::artifacts::{self, Writer};
+use crate::evidence::sealing::Sealing;
+use crate::histories::{self, Measured};
+use crate::judgement_with_samples::JudgementWithSamples;
 use crate::request::{EvidenceFiles, ProfileOn};
-use crate::support::artifacts::{self, Writer};
-use crate::support::histories::{self, Measured};
-use crate::support::rules::Rules;
-use crate::support::sealing::Sealing;
-use crate::support::suites::{self, LoadedSuite};
+use crate::rules::Rules;
+use crate::suites::{self, LoadedSuite};
 use crate::{Watch, ab, baseline, compare, profile, run};
 use holdpoint_gate::{HasExitCode, Judgement, Policy, confirm, judge_run, set_tolerances};
 use holdpoint_measure::ReadySuite;
@@ -62,7 +62,7 @@ impl<'a> StoredGate<'a> {
     }
 
     /// Asks the suite's programs for its workloads, measures them and decides.
-    pub fn run(mut self, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+    pub fn run(mut self, watch: &dyn Watch) -> Result<CommandResult<GateResult>, FlowError> {
         let suite = suites::ready(self.suite.as_run.clone())?;
         if let Some(baseline) = self.baseline.take() {
             return self.decide(&suite, &baseline, watch);
@@ -75,7 +75,7 @@ impl<'a> StoredGate<'a> {
                  \"holdpoint baseline record --suite {}\"",
                 self.suite.as_run.name, self.suite.choice.name
             );
-            return Ok(Done::new(Gated::NoBaseline, ExitCode::Inconclusive).with_note(note));
+            return Ok(CommandResult::new(GateResult::NoBaseline, ExitCode::Inconclusive).with_note(note));
         }
         self.record(&suite, watch)
     }
@@ -85,7 +85,7 @@ impl<'a> StoredGate<'a> {
         suite: &ReadySuite,
         baseline: &Baseline,
         watch: &dyn Watch,
-    ) -> Result<Done<Gated>, FlowError> {
+    ) -> Result<CommandResult<GateResult>, FlowError> {
         let files = self.files;
         let confirm = self.question.confirm.or(self.suite.as_run.gate.confirm).unwrap_or(CONFIRM_DEFAULT);
         holdpoint_store::check_writable(&self.file(artifacts::REPORT))?;
@@ -131,7 +131,7 @@ impl<'a> StoredGate<'a> {
         suite: &Suite,
         judgement: Judgement,
         report: Report,
-    ) -> Result<Done<Gated>, FlowError> {
+    ) -> Result<CommandResult<GateResult>, FlowError> {
         let [comparison, trend, page] =
             [artifacts::COMPARISON, artifacts::TREND, artifacts::REPORT_PAGE].map(|name| self.file(name));
         self.sealing.write_json(&comparison, &judgement)?;
@@ -141,8 +141,8 @@ impl<'a> StoredGate<'a> {
         let (path, folder) = (self.path.display(), self.files.artifacts.display());
         let note = format!("baseline: {path}\nevidence: {folder}{unsealed}");
         let exit = judgement.exit_code();
-        let decided = Decided { judgement, sides: None, report: Some(report) };
-        Ok(Done::new(Gated::decided(decided), exit).with_note(note))
+        let decided = JudgementWithSamples { judgement, sides: None, report: Some(report) };
+        Ok(CommandResult::new(GateResult::decided(decided), exit).with_note(note))
     }
 
     /// Measures again in new processes and keeps every report.
@@ -162,7 +162,7 @@ impl<'a> StoredGate<'a> {
     }
 
     /// The first gate on a machine: there is nothing to compare with, so this run becomes what to compare with.
-    fn record(self, ready: &ReadySuite, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
+    fn record(self, ready: &ReadySuite, watch: &dyn Watch) -> Result<CommandResult<GateResult>, FlowError> {
         let Self { policy, files, ref question, ref suite, ref path, .. } = self;
         let name = suite.choice.name.clone();
         holdpoint_store::check_writable(&self.file(artifacts::REPORT))?;
@@ -186,7 +186,7 @@ impl<'a> StoredGate<'a> {
             Ok(recorded) => recorded,
             Err(error) => {
                 let exit = last.exit_code();
-                let done = Done::new(Gated::Unrecorded(Box::new(last)), exit);
+                let done = CommandResult::new(GateResult::Unrecorded(Box::new(last)), exit);
                 return Ok(done.with_note(format!("no baseline was recorded: {error}")));
             }
         };
@@ -199,7 +199,7 @@ impl<'a> StoredGate<'a> {
             path.display(),
             name
         );
-        Ok(Done::new(Gated::Recorded(Box::new(recorded)), exit).with_note(note))
+        Ok(CommandResult::new(GateResult::Recorded(Box::new(recorded)), exit).with_note(note))
     }
 
     /// Keeps a report that was compared with nothing.

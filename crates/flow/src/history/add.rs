@@ -3,7 +3,10 @@
 use super::AddRequest;
 use crate::Watch;
 use crate::error::FlowError;
-use crate::support::{artifacts, histories, imports, refuse_future};
+use crate::evidence::artifacts;
+use crate::future::refuse_future;
+use crate::histories;
+use crate::interchange::imports;
 use holdpoint_history::{Access, RunRecord, Store};
 use holdpoint_model::{FileError, Kind, Revision, Stated, Timestamp, document};
 use holdpoint_store::StoreError;

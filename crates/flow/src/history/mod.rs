@@ -9,9 +9,9 @@ mod tree;
 pub use request::{AcceptRequest, AddRequest, ExportRequest, HistoryForm, HistoryRequest, PruneRequest};
 
 use crate::Watch;
-use crate::done::{Done, Message};
+use crate::command_result::{CommandResult, Message};
 use crate::error::FlowError;
-use crate::support::{self, histories};
+use crate::histories;
 use holdpoint_gate::history::level_of;
 use holdpoint_history::{Access, Location, Prune, PruneWhat, Store, VERSION};
 use holdpoint_interop::export;
@@ -37,7 +37,7 @@ pub enum HistoryResult {
     Written,
 }
 
-pub fn run(request: &HistoryRequest, watch: &dyn Watch) -> Result<Done<HistoryResult>, FlowError> {
+pub fn run(request: &HistoryRequest, watch: &dyn Watch) -> Result<CommandResult<HistoryResult>, FlowError> {
     let result = match request {
         HistoryRequest::Add(args) => {
             let (place, added) = add::add(args, watch)?;
@@ -75,7 +75,7 @@ pub fn run(request: &HistoryRequest, watch: &dyn Watch) -> Result<Done<HistoryRe
             message(json!({ "from": from, "to": VERSION }), words)
         }
     };
-    Ok(Done::new(result, ExitCode::Ok))
+    Ok(CommandResult::new(result, ExitCode::Ok))
 }
 
 fn message(json: serde_json::Value, text: String) -> HistoryResult {
@@ -177,7 +177,7 @@ fn prune(args: &PruneRequest, watch: &dyn Watch) -> Result<HistoryResult, FlowEr
 }
 
 fn accept(args: &AcceptRequest, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
-    let by = support::person(args.by.as_deref(), "accepts")?;
+    let by = crate::person::person(args.by.as_deref(), "accepts")?;
     let why = holdpoint_model::limits::clean_text(args.why.trim());
     if !holdpoint_model::limits::is_said(&why) {
         return Err(FlowError::Input("--why is empty; say why the new level is right".to_owned()));

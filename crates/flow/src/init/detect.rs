@@ -29,7 +29,7 @@ pub fn is_wanted(name: &str) -> bool {
 
 /// The suite that a repository would start with.
 pub fn propose(files: &Files) -> Proposal {
-    let found: Vec<Found<'_>> = harness::all().filter_map(|harness| find(files, harness)).collect();
+    let found: Vec<DetectedHarness<'_>> = harness::all().filter_map(|harness| find(files, harness)).collect();
     let (text, is_complete) = match found.first() {
         Some(found) => suite_of(files, found),
         None => program(files),
@@ -52,24 +52,24 @@ budget = 20.0       # seconds per workload, at most; what is decided sooner leav
 ";
 
 /// A harness, and the first file that shows that it is there.
-struct Found<'a> {
+struct DetectedHarness<'a> {
     kind: &'static str,
     runs: Runs,
     path: &'a str,
 }
 
-fn find<'a>(files: &'a Files, harness: &dyn Harness) -> Option<Found<'a>> {
+fn find<'a>(files: &'a Files, harness: &dyn Harness) -> Option<DetectedHarness<'a>> {
     let Trace { names, texts, runs } = harness.trace()?;
     let shows = |(path, text): &(&String, &String)| {
         names.iter().any(|name| path.ends_with(name))
             && texts.iter().all(|group| group.iter().any(|mark| text.contains(mark)))
     };
     let (path, _) = files.iter().find(shows)?;
-    Some(Found { kind: harness.name(), runs, path })
+    Some(DetectedHarness { kind: harness.name(), runs, path })
 }
 
-fn suite_of(files: &Files, found: &Found<'_>) -> (String, bool) {
-    let Found { kind, path, runs } = found;
+fn suite_of(files: &Files, found: &DetectedHarness<'_>) -> (String, bool) {
+    let DetectedHarness { kind, path, runs } = found;
     let mut text = String::new();
     let (command, is_known) = match runs {
         Runs::ByItself => (None, true),

@@ -2,10 +2,11 @@
 
 mod detect;
 
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
+use crate::request::OWN_FILE;
 use crate::request::SuiteChoice;
-use crate::support::suites::{self, OWN_FILE};
+use crate::suites;
 use crate::{Watch, run};
 use detect::{Files, Proposal};
 use holdpoint_gate::HasExitCode;
@@ -40,14 +41,14 @@ pub struct InitRequest {
 
 /// The new suite file, and the result of its trial.
 #[derive(Debug, Serialize)]
-pub struct Started {
+pub struct InitResult {
     pub path: String,
     pub suite: String,
     /// None if it was not tried.
     pub report: Option<Report>,
 }
 
-pub fn run(request: &InitRequest, watch: &dyn Watch) -> Result<Done<Started>, FlowError> {
+pub fn run(request: &InitRequest, watch: &dyn Watch) -> Result<CommandResult<InitResult>, FlowError> {
     let dir = &request.dir;
     if !dir.is_dir() {
         return Err(FlowError::Input(format!("--dir {}: there is no such folder", dir.display())));
@@ -59,8 +60,10 @@ pub fn run(request: &InitRequest, watch: &dyn Watch) -> Result<Done<Started>, Fl
     }
     let Proposal { text, is_complete, others } = detect::propose(&read_files(dir));
     holdpoint_store::write_text(&path, &text)?;
-    let mut done =
-        Done::new(Started { path: path.display().to_string(), suite: text, report: None }, ExitCode::Ok);
+    let mut done = CommandResult::new(
+        InitResult { path: path.display().to_string(), suite: text, report: None },
+        ExitCode::Ok,
+    );
     if !others.is_empty() {
         done = done.with_note(format!("found as well, each with a suite of its own: {}", others.join(", ")));
     }
@@ -84,7 +87,7 @@ pub fn run(request: &InitRequest, watch: &dyn Watch) -> Result<Done<Started>, Fl
             ))
         }
         // What was written stays: it may only need another command.
-        Err(error) => Ok(Done { end: Err(error), ..done }),
+        Err(error) => Ok(CommandResult { end: Err(error), ..done }),
     }
 }
 

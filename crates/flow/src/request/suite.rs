@@ -1,10 +1,9 @@
 //! The suite of a command.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Which suite.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SuiteChoice {
     /// That of a built-in suite, or a file.
     pub name: String,
@@ -18,12 +17,19 @@ impl SuiteChoice {
     pub fn new(name: &str, device: Option<u32>) -> Self {
         Self { name: name.to_owned(), device, workdir: None }
     }
+}
 
-    /// The flags for another holdpoint that is to use the same suite.
-    pub fn flags(&self) -> Vec<OsString> {
-        let device = self.device.map(|device| ["--device".into(), device.to_string().into()]);
-        let workdir = self.workdir.as_ref().map(|dir| ["--workdir".into(), dir.into()]);
-        let suite = ["--suite".into(), self.name.clone().into()];
-        suite.into_iter().chain(device.into_iter().flatten()).chain(workdir.into_iter().flatten()).collect()
+/// The file of a repository's own suite.
+pub(crate) const OWN_FILE: &str = "perf.toml";
+
+/// The suite of a command that names none: the repository's own, else the built-in ops.
+pub fn default_suite() -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    // A file above the repository is somebody else's.
+    let depth = here.ancestors().take_while(|folder| !folder.join(".git").exists()).count();
+    let found = here.ancestors().take(depth + 1).position(|folder| folder.join(OWN_FILE).is_file());
+    match found {
+        Some(above) => format!("{}{OWN_FILE}", "../".repeat(above)),
+        None => "cpu".to_owned(),
     }
 }

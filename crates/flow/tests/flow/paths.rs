@@ -4,7 +4,7 @@ use super::support::Folder;
 use holdpoint_flow::Unwatched;
 use holdpoint_flow::gate::{self, BaselineQuestion, GateQuestion, GateRequest, GateSides};
 use holdpoint_flow::request::{HistoryChoice, SuiteChoice};
-use holdpoint_flow::run::{self, Ran, RunRequest, RunSubject};
+use holdpoint_flow::run::{self, RunReports, RunRequest, RunSubject};
 use holdpoint_model::{ExitCode, Outcome, Report};
 
 const SUITE: &str = r#"
@@ -37,8 +37,8 @@ fn measured(folder: &Folder, workdir: Option<&str>) -> Report {
     };
     let done = run::run(&request, &Unwatched).unwrap();
     match done.document {
-        Ran::Once(report) => *report,
-        Ran::OnDevices(_) => panic!("no device was named"),
+        RunReports::Once(report) => *report,
+        RunReports::OnDevices(_) => panic!("no device was named"),
     }
 }
 
@@ -85,7 +85,7 @@ fn a_gate_reads_the_suite_of_another_folder() {
         files: folder.evidence(),
     };
     let done = gate::run(&request, &Unwatched).unwrap();
-    assert!(matches!(done.document, gate::Gated::NoBaseline));
+    assert!(matches!(done.document, gate::GateResult::NoBaseline));
     assert_eq!(done.end.unwrap(), ExitCode::Inconclusive);
     let [note] = &done.notes[..] else { panic!("{:?}", done.notes) };
     for part in [

@@ -6,20 +6,31 @@
 
 use super::cache::Taken;
 use super::error::BuildError;
-use super::git::{Git, ask, complaint, finish, text};
-use holdpoint_process::git;
+use super::settings::Settings;
+use holdpoint_process::git::{self, Repository, complaint};
 use sha2::{Digest, Sha256};
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-impl Git {
+/// A repository whose revisions are checked out.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) repository: Repository,
+    /// As they were before any code of the change ran.
+    pub(super) settings: Settings,
+}
+
+impl Source {
+    pub(super) fn open(dir: &Path) -> Result<Self, BuildError> {
+        let repository = Repository::open(dir)?;
+        Ok(Self { settings: Settings::read(&repository)?, repository })
+    }
+
     /// Checks a commit out into a new folder.
     pub(super) fn add_checkout(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
-        let common = self.common_dir()?;
+        let common = self.repository.common_dir()?;
         let git_dir = dir.join(".git");
         let prepare = || {
             fs::create_dir_all(&git_dir)?;
@@ -38,8 +49,8 @@ impl Git {
     /// was built from the old ones; files that git does not track stay.
     pub(super) fn move_checkout(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
         self.check_settings()?;
-        let mut command = checkout_command(dir);
-        let output = finish(command.args(["checkout", "--quiet", "--force", "--detach", commit]))?;
+        let output =
+            git::output(&mut command_in(dir, &["checkout", "--quiet", "--force", "--detach", commit]))?;
         if output.status.success() { Ok(()) } else { Err(failed(dir, commit, complaint(&output))) }
     }
 
@@ -48,9 +59,8 @@ impl Git {
             return Ok(());
         }
         self.check_settings()?;
-        let mut command = checkout_command(dir);
         let arguments = ["submodule", "--quiet", "update", "--init", "--recursive", "--force"];
-        let output = finish(command.args(arguments))?;
+        let output = git::output(&mut command_in(dir, &arguments))?;
         let (commit, dir) = (commit.to_owned(), dir.to_owned());
         let failed = || BuildError::Submodules { commit, dir, detail: complaint(&output) };
         output.status.success().then_some(()).ok_or_else(failed)
@@ -66,7 +76,7 @@ impl Git {
         let options =
             ["diff", "--raw", "-z", "--no-abbrev", "--no-renames", "--diff-filter=AMT", commit, from, "--"];
         let arguments: Vec<&str> = options.into_iter().chain(patterns.iter().map(String::as_str)).collect();
-        let listed = self.succeed("diff", &arguments)?.stdout;
+        let listed = self.repository.answer(&arguments)?;
         // What became of a file, then its path.
         let parts = listed.split(|byte| *byte == 0).skip(1).step_by(2);
         let paths: Vec<String> = parts.map(|path| String::from_utf8_lossy(path).into_owned()).collect();
@@ -77,9 +87,8 @@ impl Git {
     /// Puts files of another commit into a checkout.
     pub(super) fn take(&self, dir: &Path, taken: &Taken) -> Result<(), BuildError> {
         self.check_settings()?;
-        let mut command = checkout_command(dir);
-        command.args(["--literal-pathspecs", "checkout", "--quiet", &taken.commit, "--"]).args(&taken.paths);
-        let output = finish(&mut command)?;
+        let arguments = ["--literal-pathspecs", "checkout", "--quiet", &taken.commit, "--"];
+        let output = git::output(command_in(dir, &arguments).args(&taken.paths))?;
         if output.status.success() { Ok(()) } else { Err(failed(dir, &taken.commit, complaint(&output))) }
     }
 
@@ -89,40 +98,31 @@ impl Git {
         if !dir.join(".git").exists() {
             return Ok(false);
         }
-        let output = ask(dir, &["rev-parse", "--verify", "HEAD"])?;
-        Ok(output.status.success() && text(&output) == commit)
+        Ok(Repository::around(dir).find("HEAD")?.as_deref() == Some(commit))
     }
 
     /// Worktrees below a folder that the repository knows: earlier versions of holdpoint left their builds there.
     pub(super) fn known_worktrees(&self, below: &Path) -> Result<Vec<PathBuf>, BuildError> {
-        if !self.common_dir()?.join("worktrees").is_dir() {
+        if !self.repository.common_dir()?.join("worktrees").is_dir() {
             return Ok(Vec::new());
         }
         let below = fs::canonicalize(below).unwrap_or_else(|_| below.to_owned());
-        let listed = self.succeed("worktree", &["worktree", "list", "--porcelain"])?;
-        let paths = String::from_utf8_lossy(&listed.stdout);
+        let listed = self.repository.answer(&["worktree", "list", "--porcelain"])?;
+        let paths = String::from_utf8_lossy(&listed);
         let paths = paths.lines().filter_map(|line| line.strip_prefix("worktree ")).map(PathBuf::from);
         Ok(paths.filter(|path| path.starts_with(&below)).collect())
     }
 
     pub(super) fn remove_worktree(&self, dir: &Path) {
-        let mut command = git::checkout_command(&self.root);
         // What git refuses to remove is removed as a folder, and forgotten by git in time.
-        let _ = finish(command.args(["worktree", "remove", "--force", "--force"]).arg(dir));
+        let _ = git::output(self.repository.command(&["worktree", "remove", "--force", "--force"]).arg(dir));
         let _ = remove_folder(dir);
-    }
-
-    /// The folder of the repository's objects, branches and settings.
-    pub(super) fn common_dir(&self) -> Result<PathBuf, BuildError> {
-        let asked = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let path = self.succeed("rev-parse", &asked)?.stdout;
-        Ok(PathBuf::from(OsStr::from_bytes(path.strip_suffix(b"\n").unwrap_or(&path))))
     }
 }
 
 /// Git in a checkout, and nowhere else: without its `.git` it must not find a repository around it, which may be the user's.
-fn checkout_command(dir: &Path) -> Command {
-    let mut command = git::checkout_command(dir);
+fn command_in(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Repository::around(dir).command(arguments);
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     command.env("GIT_CEILING_DIRECTORIES", dir.parent().unwrap_or(&dir));
     command

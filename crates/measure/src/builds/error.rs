@@ -1,35 +1,20 @@
 //! Everything that can keep a revision from being built.
 
+use holdpoint_process::git::GitError;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    #[error("git cannot be started: {source}; install it and see that it is on the PATH")]
-    GitMissing { source: io::Error },
-    #[error("{}: no git work tree ({detail}); run this inside the repository", dir.display())]
-    NotARepository { dir: PathBuf, detail: String },
-    #[error(
-        "{revision:?} is no commit of {}; check the spelling, or fetch it with \"git fetch --all --tags\"",
-        root.display()
-    )]
-    UnknownRevision { revision: String, root: PathBuf },
-    /// The history was cut off before that commit, or the name is wrong.
-    #[error(
-        "{revision:?} is not within reach in {}, a shallow clone; run \"git fetch --unshallow\" there",
-        root.display()
-    )]
-    Shallow { revision: String, root: PathBuf },
+    #[error(transparent)]
+    Git(#[from] GitError),
     #[error("both revisions are {commit}, nothing lies between them; name an older or a newer one")]
     SameCommit { commit: String },
     #[error("{good} comes after {bad}, so nothing lies between them; swap them")]
     Swapped { good: String, bad: String },
     #[error("{good} and {bad} have no common ancestor; name revisions of one history")]
     Unrelated { good: String, bad: String },
-    /// Git refused something that it accepts in a healthy repository.
-    #[error("{}: \"git {action}\" failed: {detail}; does \"git fsck\" find anything?", root.display())]
-    Git { action: &'static str, detail: String, root: PathBuf },
     #[error(
         "{}: commit {commit} cannot be checked out: {detail}; check the free space and the folder's owner",
         dir.display()
@@ -90,15 +75,11 @@ impl BuildError {
 
     /// Whether the user named a wrong folder or revision, as opposed to a failed build or machine.
     pub fn is_input(&self) -> bool {
-        matches!(
-            self,
-            Self::NotARepository { .. }
-                | Self::UnknownRevision { .. }
-                | Self::Shallow { .. }
-                | Self::SameCommit { .. }
-                | Self::Swapped { .. }
-                | Self::Unrelated { .. }
-        )
+        match self {
+            Self::Git(error) => error.is_input(),
+            Self::SameCommit { .. } | Self::Swapped { .. } | Self::Unrelated { .. } => true,
+            _ => false,
+        }
     }
 
     /// Whether the build command ended by itself and said that it failed: nothing was cut short.

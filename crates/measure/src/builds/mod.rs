@@ -11,7 +11,6 @@ mod cache;
 mod checkout;
 mod command;
 mod error;
-mod git;
 mod inventory;
 mod listing;
 mod same;
@@ -21,17 +20,20 @@ mod wall;
 pub use cache::KEPT_MAX;
 pub(crate) use command::{End, SEPARATORS, watch};
 pub use error::BuildError;
-pub use git::Commit;
 pub use inventory::Inventory;
 pub use listing::{clean, list};
 pub use same::Inputs;
 
+use crate::machine::hex;
 use cache::{Cache, CacheLock, Entry, Marker, Order, Taken};
+use checkout::Source;
 use command::BuildJob;
-use git::Git;
 use holdpoint_model::Suite;
 use holdpoint_model::ab::SameBuild;
+use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::BuildSpec;
+use holdpoint_process::git::{Commit, Repository};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -42,7 +44,7 @@ use wall::Wall;
 
 #[derive(Debug)]
 pub struct Builds {
-    git: Git,
+    source: Source,
     cache: Cache,
     /// The folder within the repository that builds and workloads run in.
     folder: PathBuf,
@@ -101,21 +103,28 @@ pub fn cache_dir() -> PathBuf {
 impl Builds {
     /// The builds of the repository that a folder is in; each repository has a folder in the user's cache.
     pub fn open(dir: &Path) -> Result<Self, BuildError> {
-        let git = Git::open(dir)?;
-        let root = cache_dir().join(cache::short_hash(git.root.as_os_str().as_encoded_bytes()));
-        Ok(Self { git, cache: Cache { root }, folder: PathBuf::new(), given: None, in_use: Mutex::default() })
+        let source = Source::open(dir)?;
+        let root =
+            cache_dir().join(cache::short_hash(source.repository.dir().as_os_str().as_encoded_bytes()));
+        Ok(Self {
+            source,
+            cache: Cache { root },
+            folder: PathBuf::new(),
+            given: None,
+            in_use: Mutex::default(),
+        })
     }
 
     /// Uses another cache folder.
     pub fn open_with(dir: &Path, cache: &Path) -> Result<Self, BuildError> {
-        let git = Git::open(dir)?;
+        let source = Source::open(dir)?;
         let cache = Cache { root: cache.to_owned() };
-        Ok(Self { git, cache, folder: PathBuf::new(), given: None, in_use: Mutex::default() })
+        Ok(Self { source, cache, folder: PathBuf::new(), given: None, in_use: Mutex::default() })
     }
 
     /// Builds and runs in the folder of a suite; at the root if that is outside of the repository.
     pub fn in_folder(self, dir: Option<&Path>) -> Self {
-        let folder = dir.and_then(|dir| dir.strip_prefix(&self.git.root).ok()).unwrap_or(Path::new(""));
+        let folder = dir.and_then(|dir| dir.strip_prefix(self.root()).ok()).unwrap_or(Path::new(""));
         Self { folder: folder.to_owned(), ..self }
     }
 
@@ -133,22 +142,19 @@ impl Builds {
 
     /// The root of the repository's work tree.
     pub fn root(&self) -> &Path {
-        &self.git.root
+        self.source.repository.dir()
     }
 
-    /// The full hash of the commit that a branch, a tag, an abbreviation or an expression such as `HEAD~3` names.
-    pub fn resolve(&self, revision: &str) -> Result<String, BuildError> {
-        self.git.resolve(revision)
+    /// The repository, for questions about its revisions.
+    pub fn repository(&self) -> &Repository {
+        &self.source.repository
     }
 
     /// The newest commit that both revisions come from.
     pub fn merge_base(&self, one: &str, other: &str) -> Result<String, BuildError> {
-        self.git.merge_base(&self.resolve(one)?, &self.resolve(other)?)
-    }
-
-    /// The first parent of a commit, given by its hash; absent for one without parents.
-    pub fn parent(&self, commit: &str) -> Result<Option<String>, BuildError> {
-        self.git.parent(commit)
+        let repository = self.repository();
+        let (good, bad) = (repository.resolve(one)?, repository.resolve(other)?);
+        repository.merge_base(&good, &bad)?.ok_or(BuildError::Unrelated { good, bad })
     }
 
     /// Whether git tracks any of these files or folders, given as in the folder of the suite.
@@ -157,41 +163,49 @@ impl Builds {
         let real =
             words.filter(|word| !word.is_empty()).filter_map(|word| dir.join(word).canonicalize().ok());
         let inside = real.filter_map(|path| Some(path.strip_prefix(self.root()).ok()?.to_owned()));
-        self.git.tracks_any(&inside.collect::<Vec<_>>())
+        Ok(self.repository().tracks_any(&inside.collect::<Vec<_>>())?)
     }
 
     /// Tracked files that differ from `HEAD`, in the work tree or in the index.
     pub fn changes(&self) -> Result<Vec<String>, BuildError> {
-        self.git.changes()
+        Ok(self.changed_paths()?.iter().map(|path| clean_text(path)).collect())
     }
 
     /// Hash of these files: work trees with the same changes have the same hash.
     pub fn changes_sha256(&self) -> Result<String, BuildError> {
-        self.git.changes_sha256()
+        let mut hash = Sha256::new();
+        for path in self.changed_paths()? {
+            // A removed file has no content.
+            let content = fs::read(self.root().join(&path)).unwrap_or_default();
+            hash.update(format!("{path}\0{}\0", content.len()));
+            hash.update(content);
+        }
+        Ok(hex(&hash.finalize()))
     }
 
-    pub fn describe(&self, revision: &str) -> Result<Commit, BuildError> {
-        self.git.describe(&self.resolve(revision)?)
+    fn changed_paths(&self) -> Result<Vec<String>, BuildError> {
+        Ok(self.repository().head()?.map(|head| head.changes).unwrap_or_default())
     }
 
     /// The commits from `good` to `bad` along first parents: a merged branch is one step. If `good` is on such a branch,
     /// they begin where it left the line that leads to `bad`.
     pub fn range(&self, good: &str, bad: &str) -> Result<Range, BuildError> {
-        let (good, bad) = (self.resolve(good)?, self.resolve(bad)?);
+        let repository = self.repository();
+        let (good, bad) = (repository.resolve(good)?, repository.resolve(bad)?);
         if good == bad {
             return Err(BuildError::SameCommit { commit: good });
         }
-        let base = self.git.merge_base(&good, &bad)?;
+        let base = self.merge_base(&good, &bad)?;
         if base == bad {
             return Err(BuildError::Swapped { good, bad });
         }
-        Ok(Range { commits: self.git.between(&base, &bad)?, base: self.git.describe(&base)? })
+        Ok(Range { commits: repository.between(&base, &bad)?, base: repository.describe(&base)? })
     }
 
     /// Checks out and builds a revision from nothing, or takes it from the cache. Waits while another process is building.
     /// A build that fails leaves nothing that could be taken for one.
     pub fn get(&self, revision: &str, build: Option<&BuildSpec>) -> Result<Built, BuildError> {
-        let commit = self.resolve(revision)?;
+        let commit = self.repository().resolve(revision)?;
         let taken = self.taken(&commit)?;
         let order = Order { commit: &commit, folder: &self.folder, build, taken: taken.as_ref() };
         let _lock = self.lock()?;
@@ -208,7 +222,7 @@ impl Builds {
     /// The same, but a revision that is in no cache is built in a workshop that nobody uses, starting from what was
     /// built there last. If that fails, it is built there from nothing.
     pub fn get_in_workshop(&self, revision: &str, build: Option<&BuildSpec>) -> Result<Built, BuildError> {
-        let commit = self.resolve(revision)?;
+        let commit = self.repository().resolve(revision)?;
         let taken = self.taken(&commit)?;
         let order = Order { commit: &commit, folder: &self.folder, build, taken: taken.as_ref() };
         let _lock = self.lock()?;
@@ -296,11 +310,11 @@ impl Builds {
     /// Locks the cache and removes what killed builds and earlier versions left.
     fn lock(&self) -> Result<CacheLock, BuildError> {
         let lock = self.cache.lock(self.root())?;
-        for dir in self.git.known_worktrees(&self.cache.root)? {
+        for dir in self.source.known_worktrees(&self.cache.root)? {
             let entry = self.cache.entry_at(&dir);
             if !entry.is_in_use() {
                 entry.unmark()?;
-                self.git.remove_worktree(&dir);
+                self.source.remove_worktree(&dir);
             }
         }
         self.cache.sweep();
@@ -310,7 +324,7 @@ impl Builds {
     /// The files that a commit takes from another one: those that it lacks, or has with other content.
     fn taken(&self, commit: &str) -> Result<Option<Taken>, BuildError> {
         match &self.given {
-            Some((from, patterns)) => self.git.differing(commit, from, patterns),
+            Some((from, patterns)) => self.source.differing(commit, from, patterns),
             None => Ok(None),
         }
     }
@@ -321,7 +335,7 @@ impl Builds {
 
     fn look(&self, entry: &Entry, order: &Order) -> Result<Look, BuildError> {
         let is_marked = entry.read_marker() == Some(order.marker());
-        if !(is_marked && self.git.is_checked_out(&entry.dir, order.commit)?) {
+        if !(is_marked && self.source.is_checked_out(&entry.dir, order.commit)?) {
             return Ok(Look::Missing);
         }
         self.verify(entry)
@@ -367,7 +381,7 @@ impl Builds {
     /// Builds from nothing.
     fn make(&self, entry: &Entry, order: &Order) -> Result<Inventory, BuildError> {
         entry.remove()?;
-        self.git.add_checkout(&entry.dir, order.commit)?;
+        self.source.add_checkout(&entry.dir, order.commit)?;
         self.build(entry, order)
     }
 
@@ -378,7 +392,7 @@ impl Builds {
         entry.unmark()?;
         let move_on = || {
             inventory::unprotect(&entry.dir).is_ok()
-                && self.git.move_checkout(&entry.dir, order.commit).is_ok()
+                && self.source.move_checkout(&entry.dir, order.commit).is_ok()
         };
         if !(is_usable && move_on()) {
             return self.make_first(entry, order);
@@ -401,9 +415,9 @@ impl Builds {
 
     fn build(&self, entry: &Entry, order: &Order) -> Result<Inventory, BuildError> {
         let commit = order.commit;
-        self.git.update_submodules(&entry.dir, commit)?;
+        self.source.update_submodules(&entry.dir, commit)?;
         if let Some(taken) = order.taken {
-            self.git.take(&entry.dir, taken)?;
+            self.source.take(&entry.dir, taken)?;
         }
         let dir = make_folder(&entry.dir, &self.folder).map_err(|error| BuildError::Checkout {
             commit: commit.to_owned(),
@@ -411,7 +425,7 @@ impl Builds {
             detail: format!("{}, the folder of the suite: {error}", self.folder.display()),
         })?;
         if let Some(build) = order.build {
-            let git = self.git.common_dir()?;
+            let git = self.repository().common_dir()?;
             let wall = Wall { cache: &self.cache.root, own: Some(&entry.dir), git: Some(&git) };
             BuildJob { what: format!("commit {commit}"), dir: &dir, log: &entry.log, wall }.run(build)?;
         }

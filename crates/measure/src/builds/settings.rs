@@ -2,11 +2,11 @@
 //! the user's settings could have later checkouts of the other side changed, so nothing is checked out once they differ from what they were
 //! when the repository was opened. They are not replaced by settings of our own: files of Git LFS or git-crypt need the user's.
 
+use super::checkout::Source;
 use super::error::BuildError;
-use super::git::{Git, complaint, finish};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::pattern::matches;
-use holdpoint_process::git;
+use holdpoint_process::git::{self, Repository};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -28,23 +28,18 @@ const HARMLESS: [&str; 10] = [
 #[derive(Debug, Default)]
 pub(super) struct Settings(BTreeMap<String, Vec<u8>>);
 
-impl Git {
-    pub(super) fn read_settings(&self) -> Result<Settings, BuildError> {
-        let mut command = git::checkout_command(&self.root);
-        let output = finish(command.args(["config", "--list", "-z"]))?;
-        if !output.status.success() {
-            let detail = complaint(&output);
-            return Err(BuildError::Git { action: "config", detail, root: self.root.clone() });
-        }
+impl Settings {
+    pub(super) fn read(repository: &Repository) -> Result<Self, BuildError> {
+        let listed = repository.run(&["config", "--list", "-z"])?;
         let mut settings = BTreeMap::<String, Vec<u8>>::new();
-        for entry in output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+        for entry in listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
             let key = entry.split(|byte| *byte == b'\n').next().unwrap_or_default();
             let key = String::from_utf8_lossy(key).into_owned();
             if !HARMLESS.iter().any(|pattern| matches(pattern, &key)) {
                 settings.entry(key).or_default().extend([entry, b"\0"].concat());
             }
         }
-        for path in [Some(self.common_dir()?.join("info/attributes")), self.users_attributes()?] {
+        for path in [Some(repository.common_dir()?.join("info/attributes")), users_attributes(repository)?] {
             if let Some((path, content)) =
                 path.and_then(|path| Some((path.clone(), std::fs::read(path).ok()?)))
             {
@@ -53,26 +48,30 @@ impl Git {
         }
         Ok(Settings(settings))
     }
+}
 
-    /// The file with the user's attributes for all repositories.
-    fn users_attributes(&self) -> Result<Option<PathBuf>, BuildError> {
-        let mut command = git::checkout_command(&self.root);
-        let output = finish(command.args(["config", "--type=path", "--get", "core.attributesFile"]))?;
-        if output.status.success() {
-            return Ok(Some(self.root.join(super::git::text(&output))));
-        }
-        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let home = || Some(folder("HOME")?.join(".config"));
-        Ok(folder("XDG_CONFIG_HOME").or_else(home).map(|folder| folder.join("git/attributes")))
-    }
-
+impl Source {
     /// Fails if git would check out otherwise than when the repository was opened.
     pub(super) fn check_settings(&self) -> Result<(), BuildError> {
-        let (now, before) = (self.read_settings()?.0, &self.settings.0);
+        let (now, before) = (Settings::read(&self.repository)?.0, &self.settings.0);
         let mut keys = now.keys().chain(before.keys());
         match keys.find(|key| now.get(*key) != before.get(*key)) {
             None => Ok(()),
-            Some(key) => Err(BuildError::Settings { root: self.root.clone(), what: clean_text(key) }),
+            Some(key) => {
+                Err(BuildError::Settings { root: self.repository.dir().to_owned(), what: clean_text(key) })
+            }
         }
     }
+}
+
+/// The file with the user's attributes for all repositories.
+fn users_attributes(repository: &Repository) -> Result<Option<PathBuf>, BuildError> {
+    let output =
+        git::output(&mut repository.command(&["config", "--type=path", "--get", "core.attributesFile"]))?;
+    if output.status.success() {
+        return Ok(Some(repository.dir().join(git::text(&output.stdout))));
+    }
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || Some(folder("HOME")?.join(".config"));
+    Ok(folder("XDG_CONFIG_HOME").or_else(home).map(|folder| folder.join("git/attributes")))
 }

@@ -2,6 +2,7 @@ use crate::common::{Repo, git, says, shell};
 use crate::program::write_program;
 use holdpoint_measure::builds::{BuildError, Builds};
 use holdpoint_model::suite::BuildSpec;
+use holdpoint_process::git::GitError;
 use std::fs;
 
 #[test]
@@ -143,10 +144,13 @@ fn a_folder_that_is_in_no_repository_is_named() {
     for dir in [dir.path().to_owned(), dir.path().join("not there")] {
         let error = Builds::open(&dir).unwrap_err();
         says(&error, &[dir.to_str().unwrap(), "inside the repository"]);
-        assert!(matches!(error, BuildError::NotARepository { .. }) && error.is_input(), "{error:?}");
+        assert!(
+            matches!(error, BuildError::Git(GitError::NotARepository { .. })) && error.is_input(),
+            "{error:?}"
+        );
     }
     git(dir.path(), &["init", "--quiet", "--bare"]);
-    assert!(matches!(Builds::open(dir.path()), Err(BuildError::NotARepository { .. })));
+    assert!(matches!(Builds::open(dir.path()), Err(BuildError::Git(GitError::NotARepository { .. }))));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use crate::common::{Repo, git, says};
-use holdpoint_measure::builds::{BuildError, Builds, Commit, Range};
+use holdpoint_measure::builds::{BuildError, Builds, Range};
+use holdpoint_process::git::{Commit, GitError};
 
 fn subjects(commits: &[Commit]) -> Vec<&str> {
     commits.iter().map(|commit| commit.subject.as_str()).collect()
@@ -13,10 +14,10 @@ fn a_revision_goes_by_many_names() {
     let builds = repo.builds();
     let cases = [("HEAD", 2), ("main", 2), ("@", 2), ("v1", 1), ("side", 0), ("HEAD~2", 0), ("main^", 1)];
     for (name, n) in cases {
-        assert_eq!(builds.resolve(name).unwrap(), commits[n], "{name}");
+        assert_eq!(builds.repository().resolve(name).unwrap(), commits[n], "{name}");
     }
-    assert_eq!(builds.resolve(&commits[0][..10]).unwrap(), commits[0]);
-    assert_eq!(builds.resolve(&commits[0].to_uppercase()).unwrap(), commits[0]);
+    assert_eq!(builds.repository().resolve(&commits[0][..10]).unwrap(), commits[0]);
+    assert_eq!(builds.repository().resolve(&commits[0].to_uppercase()).unwrap(), commits[0]);
 }
 
 #[test]
@@ -47,13 +48,10 @@ fn what_names_no_commit_is_refused_and_never_taken_for_an_option() {
         &zeros,
     ];
     for name in names {
-        let error = builds.resolve(name).unwrap_err();
-        assert!(
-            matches!(error, BuildError::UnknownRevision { .. }) && error.is_input(),
-            "{name:?}: {error:?}"
-        );
-        says(&error, &["git fetch"]);
-        assert!(builds.get(name, None).is_err() && builds.describe(name).is_err(), "{name:?}");
+        let error = builds.repository().resolve(name).unwrap_err();
+        assert!(matches!(error, GitError::UnknownRevision { .. }) && error.is_input(), "{name:?}: {error:?}");
+        assert!(error.to_string().contains("git fetch"), "{error}");
+        assert!(builds.get(name, None).is_err() && builds.repository().describe(name).is_err(), "{name:?}");
     }
     assert!(!repo.cache().exists());
 }
@@ -61,7 +59,7 @@ fn what_names_no_commit_is_refused_and_never_taken_for_an_option() {
 #[test]
 fn a_repository_without_a_commit_has_no_head() {
     let repo = Repo::empty();
-    assert!(matches!(repo.builds().resolve("HEAD"), Err(BuildError::UnknownRevision { .. })));
+    assert!(matches!(repo.builds().repository().resolve("HEAD"), Err(GitError::UnknownRevision { .. })));
     assert_eq!(repo.builds().changes().unwrap(), [""; 0]);
 }
 
@@ -72,7 +70,7 @@ fn a_folder_deep_inside_belongs_to_its_repository() {
     std::fs::create_dir_all(&deep).unwrap();
     let builds = Builds::open(&deep).unwrap();
     assert_eq!(builds.root(), repo.dir().canonicalize().unwrap());
-    assert_eq!(builds.resolve("HEAD").unwrap(), commits[0]);
+    assert_eq!(builds.repository().resolve("HEAD").unwrap(), commits[0]);
 }
 
 #[test]
@@ -99,7 +97,7 @@ fn a_commit_is_described_without_control_characters() {
     let date = "--date=2024-02-29T12:34:56+02:00";
     let message = "make \u{1b}[31mit\u{7} faster\n\nThe body.";
     repo.git(&["commit", "--quiet", "--allow-empty", date, "-m", message]);
-    let commit = repo.builds().describe("HEAD").unwrap();
+    let commit = repo.builds().repository().describe("HEAD").unwrap();
     assert_eq!(commit.hash, repo.git(&["rev-parse", "HEAD"]));
     assert_eq!(commit.date, "2024-02-29T12:34:56+02:00");
     assert_eq!(commit.subject, "make [31mit faster");
@@ -109,7 +107,7 @@ fn a_commit_is_described_without_control_characters() {
 fn a_commit_without_a_message_has_an_empty_subject() {
     let (repo, _) = Repo::with_commits(1);
     repo.git(&["commit", "--quiet", "--allow-empty", "--allow-empty-message", "-m", ""]);
-    assert_eq!(repo.builds().describe("HEAD").unwrap().subject, "");
+    assert_eq!(repo.builds().repository().describe("HEAD").unwrap().subject, "");
     assert_eq!(repo.builds().range("HEAD~1", "HEAD").unwrap().commits.len(), 1);
 }
 
@@ -119,7 +117,7 @@ fn a_line_of_commits_is_listed_oldest_first() {
     let Range { base, commits: between } = repo.builds().range("HEAD~3", "main").unwrap();
     assert_eq!(subjects(&between), ["2", "3", "4"]);
     assert_eq!((&base.hash, &between[0].hash), (&commits[1], &commits[2]));
-    assert_eq!(between[2], repo.builds().describe("main").unwrap());
+    assert_eq!(between[2], repo.builds().repository().describe("main").unwrap());
 }
 
 /// ```text
@@ -166,7 +164,7 @@ fn a_range_needs_something_between_its_ends() {
     says(&error, &["comes after", "swap them"]);
     let error = builds.range("main", "HEAD").unwrap_err();
     assert!(matches!(error, BuildError::SameCommit { .. }), "{error:?}");
-    assert!(matches!(builds.range("nope", "HEAD"), Err(BuildError::UnknownRevision { .. })));
+    assert!(matches!(builds.range("nope", "HEAD"), Err(BuildError::Git(GitError::UnknownRevision { .. }))));
     repo.git(&["switch", "--quiet", "--orphan", "other"]);
     repo.commit("other");
     let error = builds.range("main", "other").unwrap_err();
@@ -184,10 +182,11 @@ fn a_shallow_clone_says_what_it_lacks() {
         git(&repo.outside("shallow"), &["fetch", "--quiet", "--depth=1", "origin", &commits[0]]);
         builds.range(&commits[0], "HEAD").unwrap_err()
     };
-    for error in [builds.get(&commits[1], None).unwrap_err(), builds.resolve("HEAD~2").unwrap_err(), of_range]
+    for error in
+        [builds.get(&commits[1], None).unwrap_err(), builds.get("HEAD~2", None).unwrap_err(), of_range]
     {
         says(&error, &["shallow", "git fetch --unshallow"]);
-        assert!(matches!(error, BuildError::Shallow { .. }), "{error:?}");
+        assert!(matches!(error, BuildError::Git(GitError::Shallow { .. })), "{error:?}");
     }
 }
 

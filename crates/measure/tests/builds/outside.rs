@@ -5,6 +5,7 @@ use crate::common::{Repo, git, shell};
 use crate::program::write_program;
 use holdpoint_measure::builds::{BuildError, Builds};
 use holdpoint_measure::jobs;
+use holdpoint_process::git::GitError;
 use std::fs;
 use std::process::Command;
 
@@ -28,7 +29,7 @@ fn runs_again(test: &str, environment: &[(&str, &str)]) -> bool {
 fn a_missing_git_is_named() {
     if !runs_again("outside::a_missing_git_is_named", &[("PATH", "/nowhere")]) {
         let error = Builds::open("/".as_ref()).unwrap_err();
-        assert!(matches!(error, BuildError::GitMissing { .. }), "{error:?}");
+        assert!(matches!(error, BuildError::Git(GitError::NotStarted(_))), "{error:?}");
         assert!(error.to_string().contains("install it"), "{error}");
     }
 }

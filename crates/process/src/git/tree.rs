@@ -3,8 +3,7 @@
 //! Every tracked file is hashed anew, in a git folder of our own with nothing but the commit in it: what the repository's
 //! index claims about files (times, sizes, "assume unchanged"), its filters and its attributes could all hide a change.
 
-use super::place::{Place, locate};
-use super::{GitError, complaint, question};
+use super::{GitError, Repository, action, output, paths, question, zero_separated};
 use holdpoint_store::Scratch;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
@@ -12,7 +11,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 /// A file that Git LFS keeps elsewhere is stored as a pointer, smaller than this (its specification).
 const POINTER_BYTES_MAX: usize = 1024;
@@ -29,18 +28,21 @@ pub struct Head {
     pub changes: Vec<String>,
 }
 
-/// The head of the work tree that a folder is in; absent where there is none, or no commit yet.
-pub fn head(dir: &Path) -> Result<Option<Head>, GitError> {
-    let Some(place) = locate(dir) else { return Ok(None) };
-    let Some(repository) = Repository::open(place)? else { return Ok(None) };
-    let changes = repository.changes()?;
-    let Repository { commit, tree, .. } = repository;
-    Ok(Some(Head { commit, tree, changes }))
+impl Repository {
+    /// The head of the work tree; absent where there is none, or no commit yet.
+    pub fn head(&self) -> Result<Option<Head>, GitError> {
+        let Some(root) = self.root() else { return Ok(None) };
+        let at_root = Self { dir: root.to_owned(), ..self.clone() };
+        let Some(tree) = WorkTree::open(at_root, root)? else { return Ok(None) };
+        let changes = tree.changes()?;
+        Ok(Some(Head { commit: tree.commit, tree: tree.tree, changes }))
+    }
 }
 
-/// A repository, and the git folder of our own through which its work tree is looked at.
-struct Repository {
-    place: Place,
+/// A work tree, and the git folder of our own through which it is looked at.
+struct WorkTree {
+    repository: Repository,
+    root: PathBuf,
     commit: String,
     tree: String,
     /// Folder of the repository's objects.
@@ -48,8 +50,8 @@ struct Repository {
     own: Scratch,
 }
 
-impl Repository {
-    fn open(place: Place) -> Result<Option<Self>, GitError> {
+impl WorkTree {
+    fn open(repository: Repository, root: &Path) -> Result<Option<Self>, GitError> {
         let asked = [
             "rev-parse",
             "--path-format=absolute",
@@ -58,7 +60,7 @@ impl Repository {
             "HEAD^{commit}",
             "HEAD^{tree}",
         ];
-        let output = ask_real(&place, &asked)?;
+        let output = repository.ask(&asked)?;
         let answer = output.stdout.split(|byte| *byte == b'\n').collect::<Vec<_>>();
         let [format, common, commit, tree, b""] = answer.as_slice() else { return Ok(None) };
         if !output.status.success() {
@@ -67,13 +69,13 @@ impl Repository {
         let [format, commit, tree] =
             [format, commit, tree].map(|text| String::from_utf8_lossy(text).into_owned());
         let objects = Path::new(OsStr::from_bytes(common)).join("objects");
-        let mode = ask_real(&place, &["config", "--type=bool", "core.fileMode"])?;
+        let mode = repository.ask(&["config", "--type=bool", "core.fileMode"])?;
         let own = own_folder(&commit, &format, mode.stdout != b"false\n")?;
-        Ok(Some(Self { place, commit, tree, objects, own }))
+        Ok(Some(Self { repository, root: root.to_owned(), commit, tree, objects, own }))
     }
 
     fn changes(&self) -> Result<Vec<String>, GitError> {
-        self.succeed(&["read-tree", &self.commit])?;
+        self.answer(&["read-tree", &self.commit])?;
         let status = [
             "status",
             "--porcelain=v1",
@@ -83,7 +85,7 @@ impl Repository {
             "--ignore-submodules=all",
         ];
         let mut changed = Vec::new();
-        for entry in zero_separated(&self.succeed(&status)?.stdout) {
+        for entry in zero_separated(&self.answer(&status)?) {
             // Two letters and a space stand before each path.
             let (letters, path) = entry.split_at_checked(3).unwrap_or((entry, b""));
             let is_same =
@@ -111,26 +113,24 @@ impl Repository {
             &self.commit,
             "--",
         ];
-        let output = self.checked(ask_real(&self.place, &asked)?)?;
-        Ok(zero_separated(&output.stdout).map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+        Ok(paths(&self.repository.answer(&asked)?))
     }
 
     /// Whether a file that is not there was left out on purpose, by a sparse checkout.
     fn is_left_out(&self, path: &[u8]) -> Result<bool, GitError> {
         let name = OsStr::from_bytes(path);
-        let mut git = real(&self.place);
+        let mut git = self.repository.question();
         git.args(["--literal-pathspecs", "ls-files", "-t", "-z", "--full-name", "--"]).arg(name);
-        let output = self.checked(run(&mut git)?)?;
-        Ok(self.place.root.join(name).symlink_metadata().is_err()
-            && output.stdout == [b"S ", path, b"\0"].concat())
+        let output = self.repository.checked("ls-files", output(&mut git)?)?;
+        Ok(self.root.join(name).symlink_metadata().is_err() && output.stdout == [b"S ", path, b"\0"].concat())
     }
 
     /// Whether a file is the one that Git LFS keeps under the pointer in the commit.
     fn is_large_file(&self, path: &[u8]) -> Result<bool, GitError> {
         let object = OsStr::from_bytes(&[self.commit.as_bytes(), b":", path].concat()).to_owned();
-        let output = run(self.git().args(["cat-file", "blob"]).arg(object))?;
-        let Some((sha256, size_bytes)) = pointer(&output.stdout) else { return Ok(false) };
-        let file = self.place.root.join(OsStr::from_bytes(path));
+        let blob = output(self.git().args(["cat-file", "blob"]).arg(object))?;
+        let Some((sha256, size_bytes)) = pointer(&blob.stdout) else { return Ok(false) };
+        let file = self.root.join(OsStr::from_bytes(path));
         let is_file = file.symlink_metadata().is_ok_and(|file| file.is_file() && file.len() == size_bytes);
         let hashed = || hash_file(&file).map_err(|source| GitError::File { path: file.clone(), source });
         Ok(is_file && hashed()? == sha256)
@@ -139,14 +139,14 @@ impl Repository {
     /// Submodules that are at another commit or have changes; their files are looked at in the same way.
     fn changed_submodules(&self) -> Result<Vec<String>, GitError> {
         let mut changed = Vec::new();
-        for entry in zero_separated(&self.succeed(&["ls-files", "--stage", "-z"])?.stdout) {
+        for entry in zero_separated(&self.answer(&["ls-files", "--stage", "-z"])?) {
             let entry = String::from_utf8_lossy(entry);
             let Some((Some((SUBMODULE, rest)), path)) =
                 entry.split_once('\t').map(|(facts, path)| (facts.split_once(' '), path))
             else {
                 continue;
             };
-            let (commit, dir) = (rest.split(' ').next().unwrap_or_default(), self.place.root.join(path));
+            let (commit, dir) = (rest.split(' ').next().unwrap_or_default(), self.root.join(path));
             match submodule_head(&dir)? {
                 _ if is_unused(&dir) => {}
                 Some(head) if head.commit == commit => {
@@ -159,37 +159,16 @@ impl Repository {
     }
 
     fn git(&self) -> Command {
-        let mut git = question(&self.place.root);
-        git.env("GIT_DIR", self.own.path()).env("GIT_WORK_TREE", &self.place.root);
+        let mut git = question(&self.root);
+        git.env("GIT_DIR", self.own.path()).env("GIT_WORK_TREE", &self.root);
         // Attributes are those of the commit, not of files that nobody committed; older versions of git do not know this.
         git.env("GIT_OBJECT_DIRECTORY", &self.objects).env("GIT_ATTR_SOURCE", &self.commit);
         git
     }
 
-    fn succeed(&self, arguments: &[&str]) -> Result<Output, GitError> {
-        self.checked(run(self.git().args(arguments))?)
+    fn answer(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
+        Ok(self.repository.checked(action(arguments), output(self.git().args(arguments))?)?.stdout)
     }
-
-    fn checked(&self, output: Output) -> Result<Output, GitError> {
-        if output.status.success() {
-            return Ok(output);
-        }
-        Err(GitError::Refused { root: self.place.root.clone(), detail: complaint(&output) })
-    }
-}
-
-fn real(place: &Place) -> Command {
-    let mut git = question(&place.root);
-    git.env("GIT_DIR", &place.git_dir).env("GIT_WORK_TREE", &place.root);
-    git
-}
-
-fn ask_real(place: &Place, arguments: &[&str]) -> Result<Output, GitError> {
-    run(real(place).args(arguments))
-}
-
-fn run(git: &mut Command) -> Result<Output, GitError> {
-    git.output().map_err(GitError::NotStarted)
 }
 
 /// A git folder with the commit checked out and no settings but how hashes are made and whether modes count.
@@ -208,7 +187,7 @@ fn own_folder(commit: &str, format: &str, has_modes: bool) -> Result<Scratch, Gi
 /// The head of a submodule. A link, or a folder without a repository of its own, would lead to another one.
 fn submodule_head(dir: &Path) -> Result<Option<Head>, GitError> {
     let is_own = dir.join(".git").exists() && fs::canonicalize(dir).is_ok_and(|real| real == dir);
-    if is_own { head(dir) } else { Ok(None) }
+    if is_own { Repository::around(dir).head() } else { Ok(None) }
 }
 
 /// Whether the folder of a submodule is not there or empty: it was never checked out.
@@ -217,10 +196,6 @@ fn is_unused(dir: &Path) -> bool {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
-}
-
-fn zero_separated(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split(|byte| *byte == 0).filter(|entry| !entry.is_empty())
 }
 
 fn pointer(blob: &[u8]) -> Option<(String, u64)> {

@@ -1,6 +1,6 @@
 //! Two command lines as sides.
 
-use super::{Planned, labelled};
+use super::{PlannedSides, labelled};
 use crate::error::FlowError;
 use holdpoint_model::{SCHEMA_VERSION, Side, Suite};
 use serde_json::json;
@@ -25,7 +25,7 @@ pub struct CommandPair {
 }
 
 /// The sides of a pair of commands.
-pub(super) fn plan(given: &CommandPair) -> Result<Planned, FlowError> {
+pub(super) fn plan(given: &CommandPair) -> Result<PlannedSides, FlowError> {
     let (base, head) = (&given.base, &given.head);
     let suite = |text, dir: &Option<PathBuf>| command_suite(text, dir.as_deref(), given);
     let suites = [suite(base, &given.base_dir)?, suite(head, &given.head_dir)?];
@@ -43,7 +43,7 @@ pub(super) fn plan(given: &CommandPair) -> Result<Planned, FlowError> {
         ("--base-dir", folder(&given.base_dir)),
     ];
     let of_head = [("--head-dir", folder(&given.head_dir))];
-    Ok(Planned::suites(suites, [side(base, 0, &of_base), side(head, 1, &of_head)]))
+    Ok(PlannedSides::suites(suites, [side(base, 0, &of_base), side(head, 1, &of_head)]))
 }
 
 /// A suite of the one workload that a command line is.

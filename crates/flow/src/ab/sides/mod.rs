@@ -5,16 +5,16 @@ mod commands;
 mod revisions;
 
 pub use commands::CommandPair;
-pub use revisions::{
-    Base, Head, Purpose, Revisions, as_revision_suite, build, check_of_revision, is_same_everywhere, listed,
-    revision_suite, with_benches_of,
+pub use revisions::{Base, Head, Revisions, build, listed};
+pub(crate) use revisions::{
+    Purpose, as_revision_suite, check_of_revision, is_same_everywhere, revision_suite, with_benches_of,
 };
 
 use crate::Watch;
 use crate::ab::AbSides;
 use crate::error::FlowError;
 use crate::request::{Decision, SuiteChoice};
-use crate::support::suites;
+use crate::suites;
 use commands::CommandLine;
 use holdpoint_measure::ReadySuite;
 use holdpoint_measure::ab::{Sides, conditions};
@@ -25,7 +25,7 @@ use holdpoint_model::{Revision, Side, Suite};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Two sides that can be started.
-pub struct Prepared {
+pub(crate) struct PreparedSides {
     pub sides: Sides,
     pub base: Side,
     pub head: Side,
@@ -39,7 +39,7 @@ pub struct Prepared {
     pub _builds: Option<Builds>,
 }
 
-impl Prepared {
+impl PreparedSides {
     /// Sides that need no checkouts.
     pub fn new(sides: Sides, base: Side, head: Side) -> Self {
         let inventories = [None, None];
@@ -56,14 +56,14 @@ impl Prepared {
 }
 
 /// The sides as requests and files describe them; no code of theirs has run.
-pub enum Planned {
+pub(crate) enum PlannedSides {
     /// Suites whose workers may have workloads to list.
     Suites { suites: Box<[Suite; 2]>, sides: Box<[Side; 2]> },
     /// Revisions of the repository around the current folder.
     Revisions { suite: Box<Suite>, revisions: Box<Revisions> },
 }
 
-impl Planned {
+impl PlannedSides {
     /// Reads the suites of the sides.
     pub fn read(sides: &AbSides) -> Result<Self, FlowError> {
         match sides {
@@ -102,7 +102,7 @@ impl Planned {
     }
 
     /// The revision under test.
-    pub fn head_revision(&self) -> Option<Revision> {
+    pub(crate) fn head_revision(&self) -> Option<Revision> {
         match self {
             Self::Suites { sides, .. } => sides[1].revision.clone(),
             Self::Revisions { revisions, .. } => Some(revisions.head_revision()),
@@ -110,13 +110,13 @@ impl Planned {
     }
 
     /// Builds the sides and asks them for their workloads: from here on, their code runs.
-    pub fn prepare(self, decide: &Decision, watch: &dyn Watch) -> Result<Prepared, FlowError> {
+    pub fn prepare(self, decide: &Decision, watch: &dyn Watch) -> Result<PreparedSides, FlowError> {
         match self {
             Self::Suites { suites, sides } => {
                 let ([base, head], [of_base, of_head]) = (*suites, *sides);
                 let (base, head) = (suites::list(base)?, suites::list(head)?);
                 suites::check_gated(&[&base, &head])?;
-                Ok(Prepared::new(with_settings(base, head, decide), of_base, of_head))
+                Ok(PreparedSides::new(with_settings(base, head, decide), of_base, of_head))
             }
             Self::Revisions { suite, revisions } => revisions::prepare(&suite, *revisions, decide, watch),
         }

@@ -1,10 +1,10 @@
 //! Two revisions of a repository as sides: each is built, and its workloads are listed from that build.
 
-use super::{Prepared, with_settings};
+use super::{PreparedSides, with_settings};
 use crate::Watch;
 use crate::error::FlowError;
 use crate::request::{Decision, SuiteChoice};
-use crate::support::suites;
+use crate::suites;
 use holdpoint_measure::ReadySuite;
 use holdpoint_measure::builds::{BuildError, Builds, Built};
 use holdpoint_model::suite::{HarnessFrom, Reuse};
@@ -56,12 +56,12 @@ pub struct Revisions {
 impl Revisions {
     pub(super) fn read(suite: &Suite, base: Base, head: &Head) -> Result<Self, FlowError> {
         let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
-        let base_commit = builds.resolve(&base.revision)?;
+        let base_commit = builds.repository().resolve(&base.revision)?;
         let (name, changes) = match head {
             Head::Rev(rev) => (rev.as_str(), Vec::new()),
             Head::WorkTree { .. } => ("HEAD", builds.changes()?),
         };
-        let commit = builds.resolve(name)?;
+        let commit = builds.repository().resolve(name)?;
         let is_in_place = !changes.is_empty() || matches!(head, Head::WorkTree { in_place: true });
         let in_place = is_in_place.then(|| builds.changes_sha256()).transpose()?;
         let head = if is_in_place { "working tree" } else { name }.to_owned();
@@ -76,7 +76,9 @@ impl Revisions {
     /// Refuses a work tree that is not the one that was looked at.
     fn check_work_tree(&self) -> Result<(), FlowError> {
         let Some(changes_sha256) = &self.in_place else { return Ok(()) };
-        if self.builds.resolve("HEAD")? == self.commit && self.builds.changes_sha256()? == *changes_sha256 {
+        if self.builds.repository().resolve("HEAD")? == self.commit
+            && self.builds.changes_sha256()? == *changes_sha256
+        {
             return Ok(());
         }
         Err(FlowError::Input(format!(
@@ -93,7 +95,7 @@ pub(super) fn prepare(
     revisions: Revisions,
     decide: &Decision,
     watch: &dyn Watch,
-) -> Result<Prepared, FlowError> {
+) -> Result<PreparedSides, FlowError> {
     let is_dirty = !revisions.changes.is_empty();
     if revisions.base.reason.is_some() || is_dirty {
         watch.note(&describe(&revisions.base, &revisions.base_commit, &revisions.changes));
@@ -118,18 +120,18 @@ pub(super) fn prepare(
     let sides = with_settings(base_suite, head_suite, decide);
     // A hash says nothing to a reader; the subject does.
     let of = |name: &str, commit: String, dirty| {
-        let subject = (name == commit).then(|| builds.describe(&commit).ok()).flatten();
+        let subject = (name == commit).then(|| builds.repository().describe(&commit).ok()).flatten();
         let label = subject.map(|commit| commit.subject).filter(|subject| !subject.is_empty());
         let label = label.unwrap_or_else(|| name.to_owned());
         Side { label, revision: Some(Revision { commit, dirty }), ..Side::default() }
     };
     let mut prepared =
-        Prepared::new(sides, of(&base.revision, base_commit, false), of(&label, commit, is_dirty));
+        PreparedSides::new(sides, of(&base.revision, base_commit, false), of(&label, commit, is_dirty));
     if let Some(changes_sha256) = in_place.filter(|_| is_dirty) {
         prepared.conditions.insert("uncommitted changes".to_owned(), changes_sha256);
     }
     let inventories = [base_built.inventory, head_built.inventory];
-    Ok(Prepared { same_build, inventories, _builds: Some(builds), ..prepared })
+    Ok(PreparedSides { same_build, inventories, _builds: Some(builds), ..prepared })
 }
 
 /// The suite as it runs in a build, with the benchmarks that its harness and its workers list there.

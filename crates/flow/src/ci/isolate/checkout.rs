@@ -4,48 +4,41 @@ use super::{internal, mounts};
 use crate::ci::gate::remove_all;
 use crate::error::FlowError;
 use holdpoint_ci::guard::Sha;
-use holdpoint_process::git;
+use holdpoint_process::git::{self, Repository};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A repository of its own, which reads the objects of the checkout and has none of its settings.
 pub fn copy(here: &Path, head: &Sha, checkout: &Path) -> Result<(), FlowError> {
-    let ask = |what: &str| -> Option<String> {
-        let done = git::ask(here, &["rev-parse", "--path-format=absolute", "--git-path", what]).ok()?;
-        done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim_end().to_owned())
-    };
-    let objects = ask("objects")
-        .ok_or_else(|| FlowError::Input(format!("{}: it is no git repository", here.display())))?;
+    let original = Repository::around(here);
+    let objects = original.git_path("objects")?;
     fs::create_dir_all(checkout).map_err(|error| internal(checkout, &error))?;
     let format = if head.as_str().len() == 64 { "sha256" } else { "sha1" };
     git_in(checkout, &["init", "--quiet", "--template=", &format!("--object-format={format}")])?;
     let own = checkout.join(".git");
-    holdpoint_store::write_text(&own.join("objects/info/alternates"), &format!("{objects}\n"))?;
-    if let Some(bytes) = ask("shallow").and_then(|path| fs::read(path).ok()) {
+    holdpoint_store::write_text(&own.join("objects/info/alternates"), &format!("{}\n", objects.display()))?;
+    if let Some(bytes) = original.git_path("shallow").ok().and_then(|path| fs::read(path).ok()) {
         holdpoint_store::write_binary(&own.join("shallow"), &bytes)?;
     }
-    let url = git::ask(here, &["config", "remote.origin.url"]).ok();
-    let url = url.map(|done| without_login(String::from_utf8_lossy(&done.stdout).trim()));
-    if let Some(url) = url.filter(|url| !url.is_empty()) {
-        git_in(checkout, &["config", "remote.origin.url", &url])?;
+    if let Some(url) = original.origin_url() {
+        git_in(checkout, &["config", "remote.origin.url", &without_login(&url)])?;
     }
     git_in(checkout, &["checkout", "--quiet", "--detach", head.as_str()])
 }
 
 fn git_in(checkout: &Path, arguments: &[&str]) -> Result<(), FlowError> {
-    let mut git = git::checkout_command(checkout);
-    let done = git.env("GIT_LFS_SKIP_SMUDGE", "1").args(arguments).output();
-    let done = done.map_err(|error| FlowError::Internal(format!("cannot run git: {error}")))?;
-    if done.status.success() {
-        return Ok(());
+    let mut git = Repository::around(checkout).command(arguments);
+    let done = git::output(git.env("GIT_LFS_SKIP_SMUDGE", "1"))?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(FlowError::Input(format!("the checkout cannot be copied: {}", git::complaint(&done)))),
     }
-    Err(FlowError::Input(format!("the checkout cannot be copied: {}", git::complaint(&done))))
 }
 
 /// Removes what the forge put into the checkout's settings to reach it: submodules may lie beside it.
 pub fn forget_credentials(here: &Path) -> Result<(), FlowError> {
-    let url = git::ask(here, &["config", "remote.origin.url"]).ok();
-    let url = url.map(|done| without_login(String::from_utf8_lossy(&done.stdout).trim()));
+    let repository = Repository::around(here);
+    let url = repository.origin_url().map(|url| without_login(&url));
     let beside = PathBuf::from(format!("{}.tmp", here.display()));
     for entry in fs::read_dir(&beside).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(".gitlab-runner") {
@@ -60,16 +53,15 @@ pub fn forget_credentials(here: &Path) -> Result<(), FlowError> {
     });
     for file in files {
         let file = file.to_string_lossy().into_owned();
-        let listed = git::ask(here, &["config", "--file", &file, "--name-only", "--list"]);
         let listed =
-            listed.map(|done| String::from_utf8_lossy(&done.stdout).into_owned()).unwrap_or_default();
+            repository.line(&["config", "--file", &file, "--name-only", "--list"]).unwrap_or_default();
         let kinds = ["remote.", "include.", "includeif.", "http.", "credential.", "url."];
         for name in listed.lines().filter(|name| kinds.iter().any(|kind| name.starts_with(kind))) {
-            let _ = git::ask(here, &["config", "--file", &file, "--unset-all", name]);
+            let _ = repository.ask(&["config", "--file", &file, "--unset-all", name]);
         }
     }
-    if let Some(url) = url.filter(|url| !url.is_empty()) {
-        let _ = git::ask(here, &["config", "remote.origin.url", &url]);
+    if let Some(url) = url {
+        let _ = repository.ask(&["config", "remote.origin.url", &url]);
     }
     Ok(())
 }

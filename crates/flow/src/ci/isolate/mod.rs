@@ -14,8 +14,8 @@ pub use wall::run as run_wall;
 
 use super::event::variable;
 use super::gate::remove_all;
-use crate::ci::MeasureRequest;
 use crate::error::FlowError;
+use crate::request::{MeasureRequest, OwnProcess};
 use holdpoint_ci::guard::Sha;
 use holdpoint_process::command;
 use rustix::process::{getgid, getuid};
@@ -156,9 +156,6 @@ impl Isolation {
     /// Runs the part that measures, and returns its exit code; warnings say where the isolation has gaps.
     pub fn run(&self, request: &MeasureRequest, warn: &dyn Fn(String)) -> Result<i32, FlowError> {
         self.warn_of_user(warn);
-        let program = std::env::current_exe()
-            .map_err(|error| FlowError::Internal(format!("cannot find this program: {error}")))?;
-        let program = program.to_string_lossy().into_owned();
         let path = environment::clean_path();
         let plan = |inside: &[String], measured: &[String]| {
             let env = environment::inside(self.is_gitlab, &path, &self.cache(), self.home_of_user());
@@ -166,9 +163,10 @@ impl Isolation {
             let command = inside.iter().chain(measured).cloned().collect();
             Plan { held, shut, hidden, dir: self.checkout.clone(), env, command }
         };
-        let measured = measure_command(&program, request);
-        let status = match self.find_way(&program, &plan, warn) {
-            Way::Namespaces { enter, inside } => enter_wall(&enter, &program, &plan(&inside, &measured)),
+        let measured = OwnProcess::Measure(request.clone()).words()?;
+        let wall = OwnProcess::Wall.words()?;
+        let status = match self.find_way(&wall, &plan, warn) {
+            Way::Namespaces { enter, inside } => enter_wall(&enter, &wall, &plan(&inside, &measured)),
             Way::OtherUser(inside) => {
                 let status = plan(&inside, &measured).command(false).status();
                 let mut end = inside.clone();
@@ -185,7 +183,7 @@ impl Isolation {
     /// The first way that works on this machine.
     fn find_way(
         &self,
-        program: &str,
+        wall: &[String],
         plan: &dyn Fn(&[String], &[String]) -> Plan,
         warn: &dyn Fn(String),
     ) -> Way {
@@ -204,7 +202,7 @@ impl Isolation {
         let mut why = String::new();
         for (enter, inside) in ways {
             let trial = plan(&inside, &words(&["true"]));
-            match enter_wall_for_trial(&enter, program, &trial) {
+            match enter_wall_for_trial(&enter, wall, &trial) {
                 Ok(()) => return Way::Namespaces { enter, inside },
                 Err(reason) => why = reason,
             }
@@ -297,36 +295,18 @@ pub fn warn_of_others(warn: &dyn Fn(String)) {
     }
 }
 
-/// The part of this program that measures, with these settings.
-fn measure_command(program: &str, request: &MeasureRequest) -> Vec<String> {
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut words =
-        words(&[program, "ci", "measure", "--head", &request.head, "--suite", &text(&request.suite)]);
-    words.extend([
-        "--workdir".to_owned(),
-        text(&request.workdir),
-        "--settings".to_owned(),
-        text(&request.settings),
-    ]);
-    words.extend(["--artifacts".to_owned(), text(&request.artifacts)]);
-    words.extend(request.against.iter().flat_map(|commit| ["--against".to_owned(), commit.clone()]));
-    words.extend(request.gpu.then(|| "--gpu".to_owned()));
-    words.extend(request.trend.then(|| "--trend".to_owned()));
-    words
-}
-
 /// Runs a plan behind the wall.
-fn enter_wall(enter: &[String], program: &str, plan: &Plan) -> std::io::Result<ExitStatus> {
-    let mut child = wall_command(enter, program)?.stdin(Stdio::piped()).spawn()?;
+fn enter_wall(enter: &[String], wall: &[String], plan: &Plan) -> std::io::Result<ExitStatus> {
+    let mut child = wall_command(enter, wall)?.stdin(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         let _ = stdin.write_all(plan.text().as_bytes());
     }
     child.wait()
 }
 
-fn enter_wall_for_trial(enter: &[String], program: &str, plan: &Plan) -> Result<(), String> {
+fn enter_wall_for_trial(enter: &[String], wall: &[String], plan: &Plan) -> Result<(), String> {
     let run = || -> std::io::Result<std::process::Output> {
-        let mut command = wall_command(enter, program)?;
+        let mut command = wall_command(enter, wall)?;
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
@@ -341,10 +321,10 @@ fn enter_wall_for_trial(enter: &[String], program: &str, plan: &Plan) -> Result<
     }
 }
 
-fn wall_command(enter: &[String], program: &str) -> std::io::Result<Command> {
+fn wall_command(enter: &[String], wall: &[String]) -> std::io::Result<Command> {
     let missing = || std::io::Error::other(format!("there is no {}", enter[0]));
     let mut command = system(&enter[0]).ok_or_else(missing)?;
-    command.args(&enter[1..]).args([program, "ci", "wall"]);
+    command.args(&enter[1..]).args(wall);
     // Found by name on the way: sudo has a PATH of its own.
     command.env("PATH", SYSTEM.join(":"));
     Ok(command)

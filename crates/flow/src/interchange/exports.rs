@@ -2,11 +2,27 @@
 
 use super::imports;
 use crate::error::FlowError;
-use crate::report::ExportForm;
 use holdpoint_interop::export::{self, Export};
 use holdpoint_model::document::AnyDocument;
 use holdpoint_render::json_for_terminal;
 use std::path::Path;
+
+/// The forms of programs that keep or draw numbers (docs/imports.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportForm {
+    Bmf,
+    GithubActionBenchmark,
+    Openmetrics,
+    Csv,
+    Parquet,
+}
+
+impl ExportForm {
+    /// Whether it holds samples and nothing else.
+    pub fn is_samples(self) -> bool {
+        matches!(self, Self::Csv | Self::Parquet)
+    }
+}
 
 /// A report, a comparison, an ab.json or a file of another tool in such a format; and notes for its reader.
 pub fn export(path: &Path, form: ExportForm) -> Result<(Vec<u8>, Vec<String>), FlowError> {

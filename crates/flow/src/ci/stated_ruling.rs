@@ -2,7 +2,7 @@
 
 use super::ReportRequest;
 use super::gate::{DECISION, NO_VERDICT};
-use crate::support::artifacts::Found;
+use crate::evidence::artifacts::EvidenceFolder;
 use holdpoint_ci::guard::plain;
 use holdpoint_ci::outcome::Outcome;
 use holdpoint_model::ExitCode;
@@ -11,12 +11,12 @@ use holdpoint_model::suite::OnInconclusive;
 use serde_json::Value;
 
 /// The decision about the event: the guard's, or what the evidence says of it.
-pub struct Decided {
+pub struct StatedRuling {
     decision: String,
     reason: String,
 }
 
-impl Decided {
+impl StatedRuling {
     pub fn read(request: &ReportRequest) -> Self {
         if let Some(decision) = &request.decision {
             return Self { decision: decision.clone(), reason: clean_text(&request.reason) };
@@ -30,12 +30,12 @@ impl Decided {
     }
 
     /// Whether nothing was to be measured, and nothing was.
-    pub fn is_silent(&self, found: &Found) -> bool {
+    pub fn is_silent(&self, found: &EvidenceFolder) -> bool {
         ["skip", "refuse"].contains(&self.decision.as_str()) && !has_evidence(found)
     }
 
     /// The outcome of a check, where the job that measured ended like this.
-    pub fn outcome(&self, gate_result: &str, found: &Found) -> Outcome {
+    pub fn outcome(&self, gate_result: &str, found: &EvidenceFolder) -> Outcome {
         let of_evidence = of_evidence(found);
         // A job that decides by itself is not skipped.
         let gate_result = match (self.decision.as_str(), gate_result) {
@@ -47,12 +47,12 @@ impl Decided {
     }
 }
 
-fn has_evidence(found: &Found) -> bool {
+fn has_evidence(found: &EvidenceFolder) -> bool {
     found.judged().is_some() || found.ended.is_some() || !found.problems.is_empty()
 }
 
 /// The outcome that the evidence stands for, if the gate's job agrees. That job knows what the suite says of doubt.
-fn of_evidence(found: &Found) -> Outcome {
+fn of_evidence(found: &EvidenceFolder) -> Outcome {
     if !found.problems.is_empty() || !has_evidence(found) {
         return Outcome::of_gate(NO_VERDICT, OnInconclusive::Fail);
     }

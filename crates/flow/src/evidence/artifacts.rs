@@ -3,7 +3,7 @@
 
 use crate::Watch;
 use crate::error::FlowError;
-use crate::support::waivers;
+use crate::waivers;
 use holdpoint_evidence::rejudge::{Rejudged, rejudge_beside};
 use holdpoint_gate::judge_recorded;
 use holdpoint_gate::{Ended, HasExitCode, Judgement, overall};
@@ -110,7 +110,7 @@ pub fn clear_unless_input<T>(
 
 /// The evidence of a folder. Its judgement is judged again: where it does not hold, the worse of both is here, and a problem says so.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct EvidenceFolder {
     judgement: Option<Judgement>,
     sides: Option<AbReport>,
     reports: Vec<Report>,
@@ -122,7 +122,7 @@ pub struct Found {
     pub problems: Vec<String>,
 }
 
-impl Found {
+impl EvidenceFolder {
     /// Reads the folder. A folder that does not exist is an empty one.
     pub fn read(dir: &Path) -> Self {
         let mut found = Self::default();

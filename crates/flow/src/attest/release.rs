@@ -2,13 +2,12 @@
 
 use crate::attest::Document;
 use crate::error::FlowError;
-use crate::support::sealing::tree_of;
 use holdpoint_evidence::EvidenceError;
 use holdpoint_evidence::attest::{self, BaseRelation, Facts, Places, Problems, Signed, Signer};
 use holdpoint_evidence::keys::{self, PublicKey};
 use holdpoint_measure::{clock, machine};
 use holdpoint_model::{Attestation, Date, ExitCode, ReleasePolicy};
-use holdpoint_process::git;
+use holdpoint_process::git::Repository;
 use holdpoint_store::StoreError;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -37,13 +36,13 @@ pub struct ReleaseRequest {
 
 /// Problems of an attestation or with a release, and the sentence about one without any.
 #[derive(Debug)]
-pub struct Verified {
+pub struct Verification {
     pub json: Value,
     pub problems: Problems,
     pub holds: String,
 }
 
-impl Verified {
+impl Verification {
     /// An attestation that is no evidence.
     pub fn broken(problems: Problems) -> Self {
         Self { json: json!(problems), problems, holds: String::new() }
@@ -60,7 +59,7 @@ impl Verified {
 }
 
 /// An attestation and its problems.
-pub struct Checked {
+pub(crate) struct AttestationCheck {
     /// Contradictions: with any, it is no evidence.
     pub broken: Problems,
     /// Requirements of the policy that are not met.
@@ -70,7 +69,7 @@ pub struct Checked {
     pub signer: Signer,
 }
 
-impl Checked {
+impl AttestationCheck {
     fn unreadable(problem: String) -> Self {
         Self { broken: vec![problem], missing: Problems::new(), attestation: None, signer: Signer::Nobody }
     }
@@ -82,7 +81,7 @@ impl Checked {
 }
 
 /// The policy that was named, or the strictest.
-pub fn read_policy(request: &ReleaseRequest) -> Result<ReleasePolicy, FlowError> {
+pub(crate) fn read_policy(request: &ReleaseRequest) -> Result<ReleasePolicy, FlowError> {
     match &request.policy {
         Some(path) => Ok(holdpoint_store::read_release_policy(path)?),
         None => Ok(ReleasePolicy::default()),
@@ -90,19 +89,19 @@ pub fn read_policy(request: &ReleaseRequest) -> Result<ReleasePolicy, FlowError>
 }
 
 /// Holds a file against its signature, the files it speaks of and the policy.
-pub fn check(path: &Path, request: &VerificationRequest) -> Result<Checked, FlowError> {
+pub(crate) fn check(path: &Path, request: &VerificationRequest) -> Result<AttestationCheck, FlowError> {
     let mut policy = read_policy(&request.release)?;
     policy.sealed_by.extend(request.seal_keyid.iter().cloned());
     let (document, key) = match read_signed(path, request)? {
         Ok(found) => found,
-        Err(problem) => return Ok(Checked::unreadable(problem)),
+        Err(problem) => return Ok(AttestationCheck::unreadable(problem)),
     };
     let (document, signer) = match (document, &key) {
         (Document::Envelope(envelope), Some(key)) => {
             (Signed::Envelope(envelope, key), Signer::Key(key.key_id()))
         }
         (Document::Envelope(_), None) => {
-            return Ok(Checked::unreadable("no public key was given".to_owned()));
+            return Ok(AttestationCheck::unreadable("no public key was given".to_owned()));
         }
         (Document::Bare(attestation), _) => (Signed::Bare(attestation), Signer::Nobody),
     };
@@ -115,7 +114,7 @@ pub fn check(path: &Path, request: &VerificationRequest) -> Result<Checked, Flow
         }
         None => Problems::new(),
     };
-    Ok(Checked { broken, missing, attestation, signer })
+    Ok(AttestationCheck { broken, missing, attestation, signer })
 }
 
 /// Reads a document and the public key that it is held against, or says why it cannot be verified. A file that cannot even be read as a
@@ -150,7 +149,7 @@ fn is_key_given(request: &VerificationRequest) -> bool {
 }
 
 /// Facts from the clock and the repository. A commit that was named takes precedence over the one that is checked out.
-pub fn facts(attestation: &Attestation, commit: Option<&str>) -> Result<Facts, FlowError> {
+pub(crate) fn facts(attestation: &Attestation, commit: Option<&str>) -> Result<Facts, FlowError> {
     let today = Date::parse(&clock::timestamp_utc())
         .ok_or_else(|| FlowError::Internal("the clock names no day".to_owned()))?;
     let checked_out = || machine::revision(Path::new(".")).map(|revision| revision.commit);
@@ -168,16 +167,16 @@ fn relate(base: &str, head: &str) -> BaseRelation {
     if !is_hash(base) || !is_hash(head) {
         return BaseRelation::Unknown;
     }
-    let (Some(base_tree), Some(head_tree)) = (tree_of(base), tree_of(head)) else {
+    let here = Repository::around(Path::new("."));
+    let (Some(base_tree), Some(head_tree)) = (here.tree_of(base), here.tree_of(head)) else {
         return BaseRelation::Unknown;
     };
     if base_tree == head_tree {
         return BaseRelation::SameTree;
     }
-    let asked = git::ask(Path::new("."), &["merge-base", "--is-ancestor", base, head]);
-    match asked.ok().and_then(|output| output.status.code()) {
-        Some(0) => BaseRelation::Ancestor,
-        Some(1) => BaseRelation::Unrelated,
-        _ => BaseRelation::Unknown,
+    match here.is_ancestor(base, head) {
+        Ok(true) => BaseRelation::Ancestor,
+        Ok(false) => BaseRelation::Unrelated,
+        Err(_) => BaseRelation::Unknown,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::FlowError;
 use holdpoint_model::limits::{clean_text, is_said};
-use holdpoint_process::git;
+use holdpoint_process::git::{self, Repository};
 use std::path::Path;
 
 /// Words that stand for no person, and accounts that several people or none are behind.
@@ -58,10 +58,10 @@ pub fn is_person(name: &str) -> bool {
 
 /// `Ada Lovelace <ada@example.org>`, as git has it here.
 fn git_user() -> Option<String> {
+    let here = Repository::around(Path::new("."));
     let setting = |name: &str| {
-        let done = git::checkout_command(Path::new(".")).args(["config", "--get", name]).output().ok()?;
-        let value = String::from_utf8_lossy(&done.stdout).trim().to_owned();
-        (done.status.success() && !value.is_empty()).then_some(value)
+        let value = git::text(&here.run(&["config", "--get", name]).ok()?);
+        (!value.is_empty()).then_some(value)
     };
     match (setting("user.name"), setting("user.email")) {
         (Some(name), Some(mail)) => Some(format!("{name} <{mail}>")),

@@ -1,11 +1,11 @@
 //! Everything that decides besides the suite, read before any code of a change runs: a build or a worker that writes to these
 //! files later has no say in the verdict.
 
-use super::histories;
-use super::sealing;
-use super::waivers::InForce;
 use crate::error::FlowError;
+use crate::evidence::sealing;
+use crate::histories;
 use crate::request::EvidenceFiles;
+use crate::waivers::InForce;
 use holdpoint_evidence::SigningKey;
 use holdpoint_gate::Judgement;
 use holdpoint_history::Location;

@@ -1,7 +1,7 @@
 //! Where the commits of a document can be looked at.
 
 use crate::error::FlowError;
-use holdpoint_process::git;
+use holdpoint_process::git::Repository;
 use holdpoint_render::html::Links;
 use std::path::Path;
 
@@ -16,13 +16,7 @@ pub fn find(repository: Option<&str>, commit: Option<&str>) -> Result<Links, Flo
 
 fn links_here(commit: &str) -> Option<Links> {
     let is_hash = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let ask = |arguments: &[&str]| {
-        let output = git::ask(Path::new("."), arguments).ok().filter(|output| output.status.success())?;
-        String::from_utf8(output.stdout).ok()
-    };
-    if !is_hash {
-        return None;
-    }
-    ask(&["cat-file", "-e", &format!("{commit}^{{commit}}")])?;
-    Links::of_remote(&ask(&["config", "--get", "remote.origin.url"])?)
+    let here = Repository::around(Path::new("."));
+    let is_here = is_hash && here.has(commit).unwrap_or(false);
+    Links::of_remote(&here.origin_url().filter(|_| is_here)?)
 }

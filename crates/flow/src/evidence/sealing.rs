@@ -2,15 +2,15 @@
 //!
 //! Hashes are of what is written, not of what lies on the disk afterwards, where whatever was measured might still write.
 
-use crate::ci;
+use crate::ci_job;
 use crate::error::FlowError;
-use crate::support::save;
+use crate::evidence::save;
 use holdpoint_evidence::seal::{self, Origin};
 use holdpoint_evidence::{EvidenceError, SigningKey, hash, keys};
 use holdpoint_measure::clock;
 use holdpoint_model::seal::SealedSuite;
 use holdpoint_model::{Kind, Machine, Revision, SCHEMA_VERSION, Seal, SealState, Suite, json};
-use holdpoint_process::git;
+use holdpoint_process::git::Repository;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -121,7 +121,7 @@ impl Sealing {
             command: of.command.to_owned(),
             sealed_at_utc: clock::timestamp_utc(),
             holdpoint: env!("CARGO_PKG_VERSION").to_owned(),
-            tree: commit.as_deref().and_then(tree_of),
+            tree: commit.as_deref().and_then(|commit| Repository::around(Path::new(".")).tree_of(commit)),
             commit,
             dirty: of.revision.map(|revision| revision.dirty),
             suite: SealedSuite {
@@ -132,7 +132,7 @@ impl Sealing {
             samples_sha256: self.samples,
             files: self.files,
             machine_fingerprint: of.machine.map(|machine| machine.fingerprint.clone()),
-            ci_run_url: ci::own_url(),
+            ci_run_url: ci_job::own_url(),
             builds_on: self.builds_on,
             public_key: None,
         };
@@ -140,14 +140,6 @@ impl Sealing {
         holdpoint_store::write_text(&path, &text)?;
         Ok(if self.key.is_some() { "" } else { "\nunsealed: no key was given (--seal-key)" })
     }
-}
-
-/// The hash of a commit's tree.
-pub fn tree_of(commit: &str) -> Option<String> {
-    let output =
-        git::ask(Path::new("."), &["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")]);
-    let output = output.ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn name_of(path: &Path) -> String {

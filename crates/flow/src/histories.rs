@@ -3,8 +3,8 @@
 use crate::Watch;
 use crate::error::FlowError;
 use crate::history::git;
-use crate::request::{HistoryChoice, SuiteChoice};
-use crate::support::suites;
+use crate::request::{HistoryChoice, OWN_FILE, SuiteChoice, default_suite};
+use crate::suites;
 use holdpoint_gate::Judgement;
 use holdpoint_gate::judge_recorded;
 use holdpoint_history::{Access, HistoryError, Location, RunRecord, Store};
@@ -16,8 +16,8 @@ pub fn location(named: Option<&Location>) -> Result<Location, FlowError> {
     if let Some(location) = named {
         return Ok(location.clone());
     }
-    let name = suites::default_name();
-    if !name.ends_with(suites::OWN_FILE) {
+    let name = default_suite();
+    if !name.ends_with(OWN_FILE) {
         return Ok(Location::parse(Location::DEFAULT));
     }
     let suite = suites::load(&SuiteChoice::new(&name, None))?;

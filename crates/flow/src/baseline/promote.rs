@@ -2,15 +2,14 @@
 
 use crate::Watch;
 use crate::baseline;
-use crate::done::Done;
+use crate::command_result::CommandResult;
 use crate::error::FlowError;
-use crate::support;
 use holdpoint_evidence::hash;
 use holdpoint_gate::Policy;
 use holdpoint_gate::promote::promote;
-use holdpoint_measure::builds::Builds;
 use holdpoint_measure::clock;
 use holdpoint_model::{Baseline, Current, Machine, Promotion, Report, document};
+use holdpoint_process::git::Repository;
 use std::path::{Path, PathBuf};
 
 /// Reports to become the baseline.
@@ -29,8 +28,8 @@ pub struct PromoteRequest {
     pub baseline_dir: PathBuf,
 }
 
-pub fn run(request: &PromoteRequest, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
-    let commit = Builds::open(Path::new("."))?.resolve(&request.rev)?;
+pub(crate) fn run(request: &PromoteRequest, watch: &dyn Watch) -> Result<CommandResult<Baseline>, FlowError> {
+    let commit = Repository::open(Path::new("."))?.resolve(&request.rev)?;
     let mut report_sha256 = Vec::new();
     let mut currents = Vec::new();
     let mut edited: Option<(PathBuf, String)> = None;
@@ -45,7 +44,7 @@ pub fn run(request: &PromoteRequest, watch: &dyn Watch) -> Result<Done<Baseline>
     }
     let promotion = Promotion {
         commit,
-        by: support::person(request.by.as_deref(), "promotes")?,
+        by: crate::person::person(request.by.as_deref(), "promotes")?,
         timestamp_utc: clock::timestamp_utc(),
         report_sha256,
     };

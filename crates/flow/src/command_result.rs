@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// A command that did its work.
 #[derive(Debug)]
-pub struct Done<T> {
+pub struct CommandResult<T> {
     pub document: T,
     /// For people, to be shown below the document.
     pub notes: Vec<String>,
@@ -14,7 +14,7 @@ pub struct Done<T> {
     pub end: Result<ExitCode, FlowError>,
 }
 
-impl<T> Done<T> {
+impl<T> CommandResult<T> {
     pub fn new(document: T, exit: ExitCode) -> Self {
         Self { document, notes: Vec::new(), end: Ok(exit) }
     }
@@ -24,8 +24,8 @@ impl<T> Done<T> {
         self
     }
 
-    pub fn map<U>(self, into: impl FnOnce(T) -> U) -> Done<U> {
-        Done { document: into(self.document), notes: self.notes, end: self.end }
+    pub fn map<U>(self, into: impl FnOnce(T) -> U) -> CommandResult<U> {
+        CommandResult { document: into(self.document), notes: self.notes, end: self.end }
     }
 }
 

@@ -1,9 +1,10 @@
-//! Finding a suite: built in, or a file.
+//! Finding a suite: built in, a file, or flags (a model).
+
+pub mod engines;
 
 use crate::Watch;
 use crate::error::FlowError;
-use crate::request::SuiteChoice;
-use crate::support::engines;
+use crate::request::{OwnProcess, SuiteChoice, WorkerRequest};
 use holdpoint_measure::{ReadySuite, harness, worker};
 use holdpoint_model::Suite;
 use holdpoint_model::limits::clean_text;
@@ -23,21 +24,6 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("ceilings", include_str!("../../../../suites/ceilings.toml")),
     ("ceilings-gpu", include_str!("../../../../suites/ceilings-gpu.toml")),
 ];
-
-/// The file of a repository's own suite.
-pub const OWN_FILE: &str = "perf.toml";
-
-/// The suite of a command that names none: the repository's own, else the built-in ops.
-pub fn default_name() -> String {
-    let here = std::env::current_dir().unwrap_or_default();
-    // A file above the repository is somebody else's.
-    let depth = here.ancestors().take_while(|folder| !folder.join(".git").exists()).count();
-    let found = here.ancestors().take(depth + 1).position(|folder| folder.join(OWN_FILE).is_file());
-    match found {
-        Some(above) => format!("{}{OWN_FILE}", "../".repeat(above)),
-        None => "cpu".to_owned(),
-    }
-}
 
 /// Reads the suite that was named, and checks that its built-in ops can do what it asks.
 pub fn load(choice: &SuiteChoice) -> Result<Suite, FlowError> {
@@ -174,14 +160,9 @@ fn placed(mut suite: Suite, choice: &SuiteChoice, names: &[&str], slowdown: f64)
         if !is_own(&suite, name) {
             continue;
         }
-        let program = std::env::current_exe()
-            .map_err(|error| FlowError::Internal(format!("cannot find this program: {error}")))?;
-        let file = absolute_name(&choice.name)?;
-        // As long for one side as for the other: the length of the arguments moves the stack.
-        let (slowdown, device) = (format!("{:08.3}%", slowdown * 100.0), suite.device.to_string());
-        let command = [&*program.to_string_lossy(), "worker", "--suite", &file, "--worker", name];
-        let flags = ["--device", &device, "--slowdown", &slowdown];
-        let command = command.into_iter().chain(flags).map(str::to_owned).collect();
+        let served = SuiteChoice::new(&absolute_name(&choice.name)?, Some(suite.device));
+        let worker = WorkerRequest { suite: served, worker: Some((*name).to_owned()), slowdown, tail: 0.0 };
+        let command = OwnProcess::Worker(worker).words()?;
         // A process on a device takes a quarter of a second to start; what it allocates is placed anew for each unit.
         let (single_threaded, units_per_process) = match *name {
             WORKER_BUILTIN => (true, 1),

@@ -1,0 +1,247 @@
+//! Git below the level of branches and work trees: blobs, trees, commits and refs.
+
+use super::{GitError, Repository, output, text};
+use holdpoint_store::Scratch;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Command, Output, Stdio};
+
+/// A file of a tree: its path, and the id of its blob.
+pub type TreeFile = (String, String);
+
+impl Repository {
+    /// Fails where a ref cannot have this name.
+    pub fn check_ref_name(&self, name: &str) -> Result<(), GitError> {
+        self.answer(&["check-ref-format", name]).map(drop)
+    }
+
+    /// The files of a commit, as far as they can be held.
+    pub fn files(&self, commit: &str, files_max: usize, bytes_max: u64) -> Result<Vec<TreeFile>, GitError> {
+        let mut git = self.command(&["ls-tree", "-r", "-z", commit]);
+        let spawned = git.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(GitError::NotStarted)?;
+        let listed = match child.stdout.take() {
+            Some(listing) => read_listing(listing, files_max, bytes_max),
+            None => Ok(None),
+        };
+        if matches!(listed, Ok(None)) {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        } else {
+            self.checked("ls-tree", child.wait_with_output().map_err(GitError::NotStarted)?)?;
+        }
+        let too_many = || {
+            let (dir, commit) = (self.dir.clone(), commit.to_owned());
+            GitError::TooManyFiles { dir, commit, files_max, bytes_max }
+        };
+        listed.map_err(GitError::NotStarted)?.ok_or_else(too_many)
+    }
+
+    /// Reads the texts of these blobs, few enough for their ids to fit into a pipe: git writes while it still reads. Sizes are asked
+    /// for first: a blob beyond the limits is not read. Handed on in batches of a limited size, each text with its position or why
+    /// there is none.
+    pub fn read_blobs<E: From<GitError>>(
+        &self,
+        blobs: &[&str],
+        limits: &mut BlobLimits,
+        mut take: impl FnMut(Vec<(usize, Result<String, String>)>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sizes = self.sizes(blobs)?;
+        let allowed: Vec<_> =
+            sizes.into_iter().map(|size| size.and_then(|bytes| limits.allow(bytes))).collect();
+        let mut at = 0;
+        while at < blobs.len() {
+            let end = at + limits.batch_len(&allowed[at..]);
+            let wanted = (at..end).filter(|at| allowed[*at].is_ok()).map(|at| blobs[at]);
+            let done = self.ask_about("--batch", wanted)?;
+            let mut rest = done.stdout.as_slice();
+            let text = |at: usize| {
+                allowed[at].clone()?;
+                next_blob(&mut rest).unwrap_or_else(|| Err("git does not have all of it".to_owned()))
+            };
+            let texts: Vec<_> = (at..end).zip((at..end).map(text)).collect();
+            take(texts)?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// The sizes of these blobs in bytes.
+    fn sizes(&self, blobs: &[&str]) -> Result<Vec<Result<u64, String>>, GitError> {
+        let done = self.ask_about("--batch-check", blobs.iter().copied())?;
+        let text = String::from_utf8_lossy(&done.stdout);
+        let mut lines = text.lines().map(|line| match *line.split(' ').collect::<Vec<_>>() {
+            [_, "blob", bytes] => bytes.parse().map_err(|_| "git does not know its size".to_owned()),
+            _ => Err("git does not have it".to_owned()),
+        });
+        let size = || lines.next().unwrap_or_else(|| Err("git does not have it".to_owned()));
+        Ok(std::iter::repeat_with(size).take(blobs.len()).collect())
+    }
+
+    fn ask_about<'a>(&self, how: &str, blobs: impl Iterator<Item = &'a str>) -> Result<Output, GitError> {
+        let ids: String = blobs.map(|blob| format!("{blob}\n")).collect();
+        self.checked("cat-file", output_of(&mut self.command(&["cat-file", how]), &ids)?)
+    }
+
+    /// Writes texts as blobs; the same paths with their ids.
+    pub fn write_blobs(&self, files: &[(String, String)]) -> Result<Vec<TreeFile>, GitError> {
+        let mut written = Vec::new();
+        for (path, content) in files {
+            let done = output_of(&mut self.command(&["hash-object", "-w", "--stdin"]), content)?;
+            written.push((path.clone(), text(&self.checked("hash-object", done)?.stdout)));
+        }
+        Ok(written)
+    }
+
+    /// The tree of a commit with files added and removed, and no other change.
+    pub fn tree_with(
+        &self,
+        commit: Option<&str>,
+        add: &[TreeFile],
+        remove: &[String],
+    ) -> Result<String, GitError> {
+        let scratch = Scratch::new()?;
+        let index = scratch.path().join("index");
+        let git = |arguments: &[&str]| {
+            let mut git = self.command(arguments);
+            git.env("GIT_INDEX_FILE", &index);
+            git
+        };
+        if let Some(commit) = commit {
+            self.checked("read-tree", output(&mut git(&["read-tree", commit]))?)?;
+        }
+        let none = commit.map_or(String::new(), |commit| "0".repeat(commit.len()));
+        let removed = remove.iter().map(|path| format!("0 {none}\t{path}\n"));
+        let added = add.iter().map(|(path, blob)| format!("100644 {blob}\t{path}\n"));
+        let entries: String = removed.chain(added).collect();
+        let done = output_of(&mut git(&["update-index", "--add", "--index-info"]), &entries)?;
+        self.checked("update-index", done)?;
+        Ok(text(&self.checked("write-tree", output(&mut git(&["write-tree"]))?)?.stdout))
+    }
+
+    pub fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, GitError> {
+        let mut git = self.command(&["commit-tree", tree, "-m", message]);
+        git.args(parents.iter().flat_map(|parent| ["-p", *parent]));
+        for who in ["AUTHOR", "COMMITTER"] {
+            git.env(format!("GIT_{who}_NAME"), "holdpoint")
+                .env(format!("GIT_{who}_EMAIL"), "holdpoint@localhost");
+        }
+        Ok(text(&self.checked("commit-tree", output(&mut git)?)?.stdout))
+    }
+
+    /// Moves a ref, if it still points to `from`; whether it did.
+    pub fn move_ref(&self, name: &str, to: &str, from: Option<&str>) -> Result<bool, GitError> {
+        let none = "0".repeat(to.len());
+        let arguments = ["update-ref", name, to, from.unwrap_or(&none)];
+        Ok(output(&mut self.command(&arguments))?.status.success())
+    }
+}
+
+/// Runs git with a text to read.
+fn output_of(git: &mut Command, input: &str) -> Result<Output, GitError> {
+    let piped = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().map_err(GitError::NotStarted)?;
+    // Git reads all of it before it writes more than a line, so neither waits for the other. If it ends early, its words tell why.
+    if let Some(mut stdin) = child.stdin.take() {
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    child.wait_with_output().map_err(GitError::NotStarted)
+}
+
+/// How many bytes are read.
+#[derive(Clone, Debug)]
+pub struct BlobLimits {
+    pub file_bytes: u64,
+    pub batch_bytes: u64,
+    /// Of all files that are still to come.
+    pub left_bytes: u64,
+}
+
+impl BlobLimits {
+    /// Books so many bytes, if they may be read.
+    fn allow(&mut self, bytes: u64) -> Result<u64, String> {
+        if bytes > self.file_bytes {
+            return Err(format!("it has {bytes} bytes, over the limit of {}", self.file_bytes));
+        }
+        let left = self.left_bytes.checked_sub(bytes);
+        self.left_bytes =
+            left.ok_or_else(|| format!("all files before it leave {} bytes of the limit", self.left_bytes))?;
+        Ok(bytes)
+    }
+
+    /// How many of these are read together, one at least.
+    fn batch_len(&self, sizes: &[Result<u64, String>]) -> usize {
+        let mut bytes = 0;
+        let fits = |size: &Result<u64, String>| {
+            bytes += size.as_ref().unwrap_or(&0);
+            bytes <= self.batch_bytes
+        };
+        sizes.iter().map(fits).take_while(|fits| *fits).count().max(1)
+    }
+}
+
+/// The files that git lists, each ended by a zero byte; `None` where there are more than these limits allow.
+fn read_listing(listing: impl Read, files_max: usize, bytes_max: u64) -> io::Result<Option<Vec<TreeFile>>> {
+    let mut rest = BufReader::new(listing).take(bytes_max);
+    let (mut files, mut entry) = (Vec::new(), Vec::new());
+    while rest.read_until(0, &mut entry)? > 0 {
+        if files.len() == files_max || entry.pop() != Some(0) {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&entry);
+        let file = text.split_once('\t').and_then(|(about, path)| Some((path, about.split(' ').nth(2)?)));
+        files.extend(file.map(|(path, id)| (path.to_owned(), id.to_owned())));
+        entry.clear();
+    }
+    Ok((rest.limit() > 0).then_some(files))
+}
+
+/// The next blob of a batch: a line of id, kind and size, then its bytes and a line's end. A line alone tells of one that is missing.
+fn next_blob(rest: &mut &[u8]) -> Option<Result<String, String>> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let (head, bytes) = (&rest[..end], &rest[end + 1..]);
+    *rest = bytes;
+    let size = std::str::from_utf8(head).ok().and_then(|head| head.split(' ').nth(2)?.parse::<usize>().ok());
+    let Some(size) = size else { return Some(Err("git does not have it".to_owned())) };
+    let text = bytes.get(..size)?.to_vec();
+    *rest = bytes.get(size + 1..)?;
+    Some(String::from_utf8(text).map_err(|_| "it is not text".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_read_than_the_limits_allow() {
+        let mut limits = BlobLimits { file_bytes: 10, batch_bytes: 12, left_bytes: 25 };
+        let sizes: Vec<_> = [4, 11, 10, 10, 2, 1].map(|bytes| limits.allow(bytes)).into();
+        let is_read: Vec<bool> = sizes.iter().map(Result::is_ok).collect();
+        assert_eq!(is_read, [true, false, true, true, false, true]);
+        assert_eq!(limits.left_bytes, 0);
+        let batches: Vec<usize> = (0..sizes.len()).map(|at| limits.batch_len(&sizes[at..])).collect();
+        // Whatever alone is too large for a batch has one of its own.
+        assert_eq!(batches, [2, 2, 1, 3, 2, 1]);
+        assert_eq!(BlobLimits { batch_bytes: 1, ..limits }.batch_len(&sizes[2..]), 1);
+    }
+
+    #[test]
+    fn a_listing_beyond_a_limit_is_none() {
+        let listing = b"100644 blob aa\truns/a\x00100644 blob bb\truns/b\0".as_slice();
+        let files = [("runs/a", "aa"), ("runs/b", "bb")].map(|(path, id)| (path.to_owned(), id.to_owned()));
+        let bytes = listing.len() as u64;
+        assert_eq!(read_listing(listing, 2, bytes + 1).unwrap(), Some(files.to_vec()));
+        assert_eq!(read_listing(listing, 1, bytes + 1).unwrap(), None);
+        assert_eq!(read_listing(listing, 2, bytes - 1).unwrap(), None);
+        assert_eq!(read_listing(b"".as_slice(), 2, 1).unwrap(), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_blob_that_is_missing_or_no_text_does_not_hide_the_next() {
+        let mut rest = b"aa missing\nbb blob 2\n\xff\xfe\ncc blob 2\nhi\ndd blob 9\nhi\n".as_slice();
+        assert!(next_blob(&mut rest).unwrap().is_err());
+        assert!(next_blob(&mut rest).unwrap().is_err());
+        assert_eq!(next_blob(&mut rest), Some(Ok("hi".to_owned())));
+        assert_eq!(next_blob(&mut rest), None);
+    }
+}
