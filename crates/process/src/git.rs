@@ -95,6 +95,15 @@ pub fn checkout_command(dir: &Path) -> Command {
     git
 }
 
+/// Git that shows a token to whoever asks for a password; it stands in no command and in no file.
+pub fn checkout_command_with_token(dir: &Path, token: &str) -> Command {
+    let helper =
+        "credential.helper=!echo username=x-access-token; echo \"password=$HOLDPOINT_PUSH_SECRET\"; :";
+    let mut git = checkout_command(dir);
+    git.args(["-c", "credential.helper=", "-c", helper]).env("HOLDPOINT_PUSH_SECRET", token);
+    git
+}
+
 fn with_settings(git: &mut Command, dir: &Path) {
     git.args(["--no-optional-locks", "--no-pager", "-C"]).arg(dir);
     git.args(SETTINGS.iter().flat_map(|setting| ["-c", *setting])).stdin(Stdio::null());
@@ -111,8 +120,12 @@ pub fn complaint(output: &Output) -> String {
 /// The branch that changes go to: the remote's default, else `main`, `master` or `trunk`, else the one that is checked out.
 pub fn default_branch(dir: &Path) -> String {
     let known = default_branch_ref(dir).map(|name| name.strip_prefix(REMOTE).unwrap_or(&name).to_owned());
-    let current = || line_of(dir, &["symbolic-ref", "--quiet", "--short", "HEAD"]);
-    known.or_else(current).unwrap_or_else(|| "main".to_owned())
+    known.or_else(|| current_branch(dir)).unwrap_or_else(|| "main".to_owned())
+}
+
+/// The branch that is checked out, if any is.
+pub fn current_branch(dir: &Path) -> Option<String> {
+    line_of(dir, &["symbolic-ref", "--quiet", "--short", "HEAD"])
 }
 
 /// The same as git takes it, where the repository has it: the remote's copy first, because the branch here may hold changes that
