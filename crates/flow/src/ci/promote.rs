@@ -12,7 +12,7 @@ use crate::done::{Done, Message};
 use crate::error::FlowError;
 use crate::promote::PromoteRequest;
 use crate::support::artifacts::{Found, REPORT};
-use crate::{Watch, promote, support};
+use crate::{Watch, promote};
 use holdpoint_ci::github::Client;
 use holdpoint_ci::guard::Sha;
 use holdpoint_model::{ExitCode, Verdict};
@@ -164,7 +164,7 @@ fn push(token: &str, url: &str, arguments: &[String]) -> Result<(), FlowError> {
     if secret.is_empty() {
         return Err(FlowError::Input(format!("the environment variable {token} is not set")));
     }
-    let mut git = support::git_with_token(Path::new("."), &secret);
+    let mut git = git::checkout_command_with_token(Path::new("."), &secret);
     git.args(["push", "--quiet"]);
     let options = arguments.iter().filter(|argument| argument.starts_with("--"));
     let targets = arguments.iter().filter(|argument| !argument.starts_with("--"));

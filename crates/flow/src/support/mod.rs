@@ -4,7 +4,6 @@ pub mod artifacts;
 pub mod ceilings;
 pub mod engines;
 pub mod exports;
-mod future;
 pub mod histories;
 pub mod imports;
 pub mod links;
@@ -15,14 +14,11 @@ pub mod suites;
 pub mod tensors;
 pub mod waivers;
 
-pub use future::{is_future, refuse_future};
-pub use person::{is_person, person};
+pub use person::person;
 
 use crate::error::FlowError;
-use holdpoint_process::git;
 use serde::Serialize;
 use std::path::Path;
-use std::process::Command;
 
 /// Writes what was measured; where that fails, into the folder for temporary files: it is not lost.
 pub fn save(path: &Path, document: &impl Serialize) -> Result<(), FlowError> {
@@ -34,13 +30,4 @@ pub fn save(path: &Path, document: &impl Serialize) -> Result<(), FlowError> {
         Ok(()) => Err(FlowError::Kept { source, refuge }),
         Err(_) => Err(source.into()),
     }
-}
-
-/// Git that shows a token to whoever asks for a password; it stands in no command and in no file.
-pub fn git_with_token(dir: &Path, token: &str) -> Command {
-    let helper =
-        "credential.helper=!echo username=x-access-token; echo \"password=$HOLDPOINT_PUSH_SECRET\"; :";
-    let mut git = git::checkout_command(dir);
-    git.args(["-c", "credential.helper=", "-c", helper]).env("HOLDPOINT_PUSH_SECRET", token);
-    git
 }

@@ -1,40 +1,45 @@
 //! A history in a ref of the git repository: a project has one without a server.
 //!
 //! A run is a file named after its hash, so two histories are joined by taking the files of both, and no merge conflicts ([`tree`]). For
-//! questions the files are read into a local SQLite file, which can be deleted at any time. Only [`exchange`] uses the network.
+//! questions the files are read into a local SQLite file, which can be deleted at any time; a store knows what the ref had when it was
+//! opened, and what was added through it.
 
-use super::add::{Missing, record};
-use super::plumbing::{File, Limits, Repository};
-use super::tree::{self, ACCEPTED, FOLDERS, REMOVED, RUNS, SUMMARIES};
-use crate::Watch;
-use crate::error::FlowError;
-use crate::support::{is_person, refuse_future};
-use holdpoint_history::{
-    Access, HistoryError, Location, Prune, PruneWhat, Pruned, RunAt, RunRecord, Store, Values,
-};
+mod exchange;
+mod plumbing;
+mod tree;
+
+use crate::backend::{Backend, Exchange};
+use crate::error::HistoryError;
+use crate::future::check_time;
+use crate::record::{Judge, RunRecord};
+use crate::sqlite::Sqlite;
+use crate::store::{Access, Prune, PruneWhat, Pruned, RunAt, Store, Values};
+use exchange::change;
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
+use holdpoint_model::person::is_person;
+use holdpoint_model::{
+    Acceptance, RunFilter, RunHash, RunPage, Series, SeriesFilter, SeriesSummary, TimeRange, Timestamp,
+};
+use plumbing::{File, Limits, Repository};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::path::Path;
-
-/// Tries to move a ref that others move as well: each takes milliseconds, and a remote's a second or so.
-const TRIES: usize = 50;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tree::{ACCEPTED, FOLDERS, REMOVED, RUNS, SUMMARIES};
 
 /// Runs that are read from git at a time.
 const RUNS_AT_ONCE: usize = 200;
-
-/// Files that are left out and named.
-const LEFT_OUT_SHOWN: usize = 5;
 
 /// The history in a ref, with the file that it is read into.
 struct GitStore {
     repository: Repository,
     name: String,
-    cache: Box<dyn Store>,
+    cache: Sqlite,
     /// Runs that somebody removed for good.
-    removed: HashSet<RunHash>,
+    removed: Mutex<HashSet<RunHash>>,
     limits: Limits,
+    judge: Judge,
     /// Files that could not be read, and why.
     left_out: Vec<String>,
 }
@@ -47,130 +52,98 @@ struct AcceptedFile {
     acceptance: Acceptance,
 }
 
-/// Opens the history in a ref of the repository that `dir` is in. Files that cannot be read are named, and left out.
-pub fn open(name: &str, access: Access, dir: &Path, watch: &dyn Watch) -> Result<Box<dyn Store>, FlowError> {
-    let store = open_with(name, access, dir, Limits::default())?;
-    let (shown, rest) = store.left_out.split_at(store.left_out.len().min(LEFT_OUT_SHOWN));
-    shown.iter().for_each(|file| watch.note(&format!("{}: left out: {file}", place(name))));
-    if !rest.is_empty() {
-        watch.note(&format!("{}: {} more files are left out", place(name), rest.len()));
+/// Refs of the repository here: `git:refs/holdpoint/history`.
+pub struct Git;
+
+const SCHEME: &str = "git:";
+
+impl Backend for Git {
+    fn schemes(&self) -> &'static [&'static str] {
+        &[SCHEME]
     }
-    Ok(Box::new(store))
+
+    fn open(&self, place: &Path, access: Access, judge: Judge) -> Result<Box<dyn Store>, HistoryError> {
+        let store = GitStore::open(&ref_name(place), access, Path::new("."), Limits::default(), judge)?;
+        Ok(Box::new(store))
+    }
+
+    fn migrate(&self, place: &Path) -> Result<u32, HistoryError> {
+        let what = "files in git have no version of their own; there is nothing to migrate".to_owned();
+        Err(HistoryError::Place { place: place.display().to_string(), what })
+    }
+
+    fn exchange(&self) -> Option<Exchange> {
+        Some(|place, remote| exchange::exchange(&ref_name(place), remote, Path::new(".")))
+    }
 }
 
-fn open_with(name: &str, access: Access, dir: &Path, limits: Limits) -> Result<GitStore, FlowError> {
-    let repository = Repository::open(dir, name)?;
-    if access == Access::Existing && repository.commit(name)?.is_none() {
-        return Err(HistoryError::Missing { place: place(name) }.into());
-    }
-    let path = repository.folder().join("holdpoint").join(format!("{}.db", name.replace('/', "-")));
-    let cache = open_cache(&path)?;
-    let (name, removed, left_out) = (name.to_owned(), HashSet::new(), Vec::new());
-    let mut store = GitStore { repository, name, cache, removed, limits, left_out };
-    store.update()?;
-    Ok(store)
+fn ref_name(place: &Path) -> String {
+    place.to_string_lossy().trim_start_matches(SCHEME).to_owned()
 }
 
 /// The file holds nothing that the ref does not: one of another version is made anew.
-fn open_cache(path: &Path) -> Result<Box<dyn Store>, FlowError> {
-    let location = Location::File(path.to_owned());
-    match holdpoint_history::open(&location, Access::Create) {
+fn open_cache(path: &Path) -> Result<Sqlite, HistoryError> {
+    match Sqlite::open(path, Access::Create) {
         Err(HistoryError::Older { .. } | HistoryError::Newer { .. }) => {
             for end in ["", "-wal", "-shm"] {
                 let mut file = path.as_os_str().to_owned();
                 file.push(end);
-                holdpoint_store::remove(Path::new(&file))?;
+                holdpoint_store::remove(Path::new(&file)).map_err(|error| HistoryError::Failed {
+                    place: path.display().to_string(),
+                    what: error.to_string(),
+                })?;
             }
-            Ok(holdpoint_history::open(&location, Access::Create)?)
+            Sqlite::open(path, Access::Create)
         }
-        opened => Ok(opened?),
+        opened => opened,
     }
-}
-
-/// Joins the ref with the remote's of the same name, and pushes the outcome; again if somebody else was first.
-pub fn exchange(name: &str, remote: &str, dir: &Path) -> Result<(), FlowError> {
-    let repository = Repository::open(dir, name)?;
-    let mut refused = String::new();
-    for _ in 0..TRIES {
-        let theirs = repository.fetch(remote, name)?;
-        if let Some(theirs) = &theirs {
-            join(&repository, name, theirs)?;
-        }
-        let Some(ours) = repository.commit(name)? else { return Ok(()) };
-        match repository.push(remote, &ours, name, theirs.as_deref())? {
-            None => return Ok(()),
-            Some(why) => refused = why,
-        }
-    }
-    Err(FlowError::Internal(format!("{}: {remote} did not take it: {refused}", place(name))))
-}
-
-/// Joins the ref with the remote's of the same name, so that what is added comes after it.
-pub fn fetch(name: &str, remote: &str, dir: &Path) -> Result<(), FlowError> {
-    let repository = Repository::open(dir, name)?;
-    repository.fetch(remote, name)?.map_or(Ok(()), |theirs| join(&repository, name, &theirs))
-}
-
-/// Makes the ref hold the files of another commit as well.
-fn join(repository: &Repository, name: &str, theirs: &str) -> Result<(), FlowError> {
-    // Before the ref is moved to it: what it lists may be too much to be read again.
-    let their_files = repository.files(theirs)?;
-    change(repository, name, |ours| match ours {
-        None => Ok(Some(theirs.to_owned())),
-        Some(ours) if repository.contains(ours, theirs)? => Ok(None),
-        Some(ours) if repository.contains(theirs, ours)? => Ok(Some(theirs.to_owned())),
-        Some(ours) => {
-            let joined = tree::join(&repository.files(ours)?, &their_files);
-            // A commit whose files were pruned is not kept as a parent, or it would keep them.
-            let parents: &[&str] = match (joined.remove.is_empty(), joined.keeps_theirs) {
-                _ if joined.is_theirs => return Ok(Some(theirs.to_owned())),
-                (true, false) if joined.add.is_empty() => return Ok(None),
-                (true, true) => &[ours, theirs],
-                (true, false) => &[ours],
-                (false, true) => &[theirs],
-                (false, false) => &[],
-            };
-            let tree = repository.tree_with(Some(ours), &joined.add, &joined.remove)?;
-            repository.commit_tree(&tree, parents, "Join histories").map(Some)
-        }
-    })
-}
-
-/// Moves the ref to the commit that `next` makes of its commit, unless that is `None`; again if another process moved it meanwhile.
-fn change(
-    repository: &Repository,
-    name: &str,
-    mut next: impl FnMut(Option<&str>) -> Result<Option<String>, FlowError>,
-) -> Result<(), FlowError> {
-    for _ in 0..TRIES {
-        let ours = repository.commit(name)?;
-        let Some(commit) = next(ours.as_deref())? else { return Ok(()) };
-        if repository.move_ref(name, &commit, ours.as_deref())? {
-            return Ok(());
-        }
-    }
-    Err(FlowError::Internal(format!("{}: other processes move it all the time; try again", place(name))))
 }
 
 fn place(name: &str) -> String {
-    format!("git:{name}")
+    format!("{SCHEME}{name}")
 }
 
 impl GitStore {
+    fn open(
+        name: &str,
+        access: Access,
+        dir: &Path,
+        limits: Limits,
+        judge: Judge,
+    ) -> Result<Self, HistoryError> {
+        let repository = Repository::open(dir, name)?;
+        if access == Access::Existing && repository.commit(name)?.is_none() {
+            return Err(HistoryError::Missing { place: place(name) });
+        }
+        let path = repository.folder().join("holdpoint").join(format!("{}.db", name.replace('/', "-")));
+        let cache = open_cache(&path)?;
+        let (name, removed, left_out) = (name.to_owned(), Mutex::default(), Vec::new());
+        let mut store = Self { repository, name, cache, removed, limits, left_out, judge };
+        store.update()?;
+        Ok(store)
+    }
+
+    /// A panic elsewhere leaves the set as it is.
+    fn removed(&self) -> MutexGuard<'_, HashSet<RunHash>> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Reads what the ref has and the file has not.
-    fn update(&mut self) -> Result<(), FlowError> {
+    fn update(&mut self) -> Result<(), HistoryError> {
         let Some(commit) = self.repository.commit(&self.name)? else { return Ok(()) };
         let files = self.repository.files(&commit)?;
         let is_ours = |path: &str| FOLDERS.iter().any(|folder| path.starts_with(folder));
         let (ours, others): (Vec<File>, Vec<File>) = files.into_iter().partition(|(path, _)| is_ours(path));
         if let (Some((path, _)), true) = (others.first(), ours.is_empty()) {
             let what = "a branch of something else is no history; name a ref of its own";
-            return Err(FlowError::Input(format!("{}: it holds {path}: {what}", place(&self.name))));
+            let what = format!("it holds {path}: {what}");
+            return Err(HistoryError::Place { place: place(&self.name), what });
         }
         others.iter().for_each(|(path, _)| self.leave_out(path, "it is no file of a history"));
         let files = ours;
-        self.removed = files.iter().filter_map(|(path, _)| tree::run_of(path, REMOVED)).collect();
-        let removed: Vec<RunHash> = self.removed.iter().copied().collect();
+        let removed: Vec<RunHash> =
+            files.iter().filter_map(|(path, _)| tree::run_of(path, REMOVED)).collect();
+        self.removed().extend(&removed);
         if self.cache.known(&removed)?.contains(&true) {
             self.cache.forget(&removed)?;
         }
@@ -183,7 +156,7 @@ impl GitStore {
             repository.read(&blobs, limits, |texts| {
                 for (at, text) in texts {
                     let path = &files[at].0;
-                    if let Err(why) = text.and_then(|text| accept_again(cache.as_mut(), &text)) {
+                    if let Err(why) = text.and_then(|text| accept_again(cache, &text)) {
                         left_out.push(format!("{}: {why}", clean_text(path)));
                     }
                 }
@@ -198,7 +171,7 @@ impl GitStore {
     }
 
     /// Reads the runs of a folder that are not in the file yet.
-    fn read_runs(&mut self, files: &[File], folder: &str) -> Result<(), FlowError> {
+    fn read_runs(&mut self, files: &[File], folder: &str) -> Result<(), HistoryError> {
         let mut runs: Vec<(RunHash, &File)> = Vec::new();
         for file in files.iter().filter(|(path, _)| path.starts_with(folder)) {
             match tree::run_of(&file.0, folder) {
@@ -212,13 +185,13 @@ impl GitStore {
             let new: Vec<_> =
                 runs.iter().zip(known).filter(|(_, known)| !known).map(|(run, _)| run).collect();
             let blobs: Vec<&str> = new.iter().map(|(_, (_, blob))| blob.as_str()).collect();
-            let Self { repository, cache, limits, left_out, .. } = self;
+            let Self { repository, cache, limits, left_out, judge, .. } = self;
             repository.read(&blobs, limits, |texts| {
                 let (mut records, mut paths) = (Vec::new(), Vec::new());
                 let mut leave_out = |path: &str, why| left_out.push(format!("{}: {why}", clean_text(path)));
                 for (at, text) in texts {
                     let (hash, (path, _)) = new[at];
-                    match text.and_then(|text| read_record(*hash, path, &text)) {
+                    match text.and_then(|text| read_record(*hash, path, &text, *judge)) {
                         Ok(record) => {
                             records.push(record);
                             paths.push(path);
@@ -237,7 +210,7 @@ impl GitStore {
 
     /// Adds files to the ref, in one commit. One that takes the place of others has no parent: what was pruned is nobody's any more, and git
     /// forgets it in time.
-    fn commit(&self, files: &[(String, String)], message: &str) -> Result<(), FlowError> {
+    fn commit(&self, files: &[(String, String)], message: &str) -> Result<(), HistoryError> {
         let blobs = self.repository.write(files)?;
         change(&self.repository, &self.name, |ours| {
             let held = ours.map(|ours| self.repository.files(ours)).transpose()?.unwrap_or_default();
@@ -252,7 +225,7 @@ impl GitStore {
     }
 
     /// The summaries of those runs that still have their samples.
-    fn summaries(&self, runs: &[RunHash]) -> Result<Vec<(String, String)>, FlowError> {
+    fn summaries(&self, runs: &[RunHash]) -> Result<Vec<(String, String)>, HistoryError> {
         let Some(commit) = self.repository.commit(&self.name)? else { return Ok(Vec::new()) };
         let runs: HashSet<&RunHash> = runs.iter().collect();
         let files = self.repository.files(&commit)?;
@@ -268,11 +241,10 @@ impl GitStore {
                 for (at, text) in texts {
                     let (hash, (path, _)) = &files[at];
                     // What cannot be read was left out when the history was opened.
-                    let record = text.and_then(|text| read_record(*hash, path, &text)).ok();
+                    let record = text.and_then(|text| read_record(*hash, path, &text, self.judge)).ok();
                     let Some(summary) = record.and_then(|record| record.without_samples()) else { continue };
-                    let text = serde_json::to_string(&summary)
-                        .map_err(|error| FlowError::Internal(error.to_string()))?;
-                    let own_hash = holdpoint_evidence::hash::bytes(text.as_bytes());
+                    let text = serde_json::to_string(&summary).map_err(|error| self.unwritable(&error))?;
+                    let own_hash = hash_of(&text).to_string();
                     summaries.push((tree::summary_path(hash, &own_hash), text));
                 }
                 Ok(())
@@ -281,10 +253,10 @@ impl GitStore {
         Ok(summaries)
     }
 
-    fn prune_files(&mut self, prune: &Prune) -> Result<Pruned, FlowError> {
+    fn prune_files(&self, prune: &Prune) -> Result<Pruned, HistoryError> {
         let old = self.cache.old(prune)?;
         if prune.what == PruneWhat::Runs {
-            return Ok(self.forget(&old)?);
+            return self.forget(&old);
         }
         let summaries = self.summaries(&old)?;
         if !summaries.is_empty() {
@@ -294,7 +266,7 @@ impl GitStore {
         Ok(Pruned { runs_count: summaries.len() as u64, points_count: 0 })
     }
 
-    fn failed(&self, error: &FlowError) -> HistoryError {
+    fn unwritable(&self, error: &serde_json::Error) -> HistoryError {
         HistoryError::Failed { place: place(&self.name), what: error.to_string() }
     }
 }
@@ -313,7 +285,19 @@ fn add_possible<T>(
     if refused.len() == records.len() && records.len() > 1 { Err(error) } else { Ok(refused) }
 }
 
-fn accept_again(cache: &mut dyn Store, text: &str) -> Result<(), String> {
+/// Git's refusal to change something is not the user's doing.
+fn failed(error: HistoryError) -> HistoryError {
+    match error {
+        HistoryError::Place { place, what } => HistoryError::Failed { place, what },
+        error => error,
+    }
+}
+
+fn hash_of(text: &str) -> RunHash {
+    RunHash(Sha256::digest(text).into())
+}
+
+fn accept_again(cache: &Sqlite, text: &str) -> Result<(), String> {
     let file: AcceptedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if !is_person(&file.acceptance.by) {
         return Err(format!("{:?} does not name a person", file.acceptance.by));
@@ -326,30 +310,26 @@ fn accept_again(cache: &mut dyn Store, text: &str) -> Result<(), String> {
 }
 
 /// A run as it was added, or its summary. A file's name ends with its hash: whoever changed the file is found out.
-fn read_record(hash: RunHash, path: &str, text: &str) -> Result<RunRecord, String> {
+fn read_record(hash: RunHash, path: &str, text: &str, judge: Judge) -> Result<RunRecord, String> {
     let is_summary = path.starts_with(SUMMARIES);
-    let own_hash = holdpoint_evidence::hash::bytes(text.as_bytes());
+    let own_hash = hash_of(text);
     let is_named_so = match is_summary {
-        true => path == tree::summary_path(&hash, &own_hash),
-        false => own_hash == hash.to_string(),
+        true => path == tree::summary_path(&hash, &own_hash.to_string()),
+        false => own_hash == hash,
     };
     if !is_named_so {
         return Err("its content is not that of its name: it was edited".to_owned());
     }
-    let why = |error| match error {
-        FlowError::File { what, .. } => what,
-        error => error.to_string(),
-    };
-    let record = match is_summary {
+    let record: RunRecord = match is_summary {
         true => serde_json::from_str(text).map_err(|error| error.to_string())?,
-        false => record(text, Path::new(path), &Missing { revision: None, at: None }).map_err(why)?,
+        false => RunRecord::read(text, None, judge).map_err(|error| error.to_string())?,
     };
-    refuse_future(record.at, Path::new(path)).map_err(why)?;
+    check_time(record.at)?;
     Ok(RunRecord { hash, ..record })
 }
 
 impl Store for GitStore {
-    fn add(&mut self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError> {
+    fn add(&self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError> {
         let hashes: Vec<RunHash> = runs.iter().map(|run| run.hash).collect();
         let known = self.known(&hashes)?;
         let new: Vec<&RunRecord> =
@@ -367,66 +347,74 @@ impl Store for GitStore {
         // The ref first: the file is only read from it.
         if !files.is_empty() {
             let message = format!("Add runs: {}", files.len());
-            self.commit(&files, &message).map_err(|error| self.failed(&error))?;
+            self.commit(&files, &message).map_err(failed)?;
         }
-        let is_removed = |run: &RunRecord| self.removed.contains(&run.hash);
+        let removed = self.removed().clone();
+        let is_removed = |run: &RunRecord| removed.contains(&run.hash);
         let kept: Vec<RunRecord> = runs.iter().filter(|run| !is_removed(run)).cloned().collect();
         let mut added = self.cache.add(&kept)?.into_iter();
         Ok(runs.iter().map(|run| !is_removed(run) && added.next().unwrap_or(false)).collect())
     }
 
     /// A run that was removed is known as well: adding it again would not bring it back.
-    fn known(&mut self, hashes: &[RunHash]) -> Result<Vec<bool>, HistoryError> {
-        let known = self.cache.known(hashes)?;
-        Ok(hashes.iter().zip(known).map(|(hash, known)| known || self.removed.contains(hash)).collect())
+    fn known(&self, hashes: &[RunHash]) -> Result<Vec<bool>, HistoryError> {
+        let (known, removed) = (self.cache.known(hashes)?, self.removed());
+        Ok(hashes.iter().zip(known).map(|(hash, known)| known || removed.contains(hash)).collect())
     }
 
-    fn list(&mut self, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, HistoryError> {
+    fn list(&self, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, HistoryError> {
         self.cache.list(filter)
     }
 
-    fn read(&mut self, id: &str) -> Result<Series, HistoryError> {
-        self.cache.read(id)
+    fn runs(&self, filter: &RunFilter) -> Result<RunPage, HistoryError> {
+        self.cache.runs(filter)
     }
 
-    fn runs_at(&mut self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError> {
+    fn read(&self, id: &str, times: TimeRange) -> Result<Series, HistoryError> {
+        self.cache.read(id, times)
+    }
+
+    fn runs_at(&self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError> {
         self.cache.runs_at(id, times)
     }
 
-    fn values(&mut self, id: &str) -> Result<Values, HistoryError> {
+    fn values(&self, id: &str) -> Result<Values, HistoryError> {
         self.cache.values(id)
     }
 
-    fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {
+    fn accept(&self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {
         self.cache.accept(id, acceptance)?;
         let file = AcceptedFile { series: id.to_owned(), acceptance: acceptance.clone() };
-        let text = serde_json::to_string(&file)
-            .map_err(|error| self.failed(&FlowError::Internal(error.to_string())))?;
-        let path = format!("{ACCEPTED}{}.json", holdpoint_evidence::hash::bytes(text.as_bytes()));
-        self.commit(&[(path, text)], "Accept a change").map_err(|error| self.failed(&error))
+        let text = serde_json::to_string(&file).map_err(|error| self.unwritable(&error))?;
+        let path = format!("{ACCEPTED}{}.json", hash_of(&text));
+        self.commit(&[(path, text)], "Accept a change").map_err(failed)
     }
 
-    fn document(&mut self, run: &RunHash) -> Result<Option<String>, HistoryError> {
+    fn document(&self, run: &RunHash) -> Result<Option<String>, HistoryError> {
         self.cache.document(run)
     }
 
-    fn old(&mut self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError> {
+    fn old(&self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError> {
         self.cache.old(prune)
     }
 
-    fn forget(&mut self, runs: &[RunHash]) -> Result<Pruned, HistoryError> {
+    fn forget(&self, runs: &[RunHash]) -> Result<Pruned, HistoryError> {
         if runs.is_empty() {
             return Ok(Pruned::default());
         }
         let files: Vec<(String, String)> =
             runs.iter().map(|run| (tree::removed_path(run), String::new())).collect();
-        self.commit(&files, &format!("Prune runs: {}", files.len())).map_err(|error| self.failed(&error))?;
-        self.removed.extend(runs.iter().copied());
+        self.commit(&files, &format!("Prune runs: {}", files.len())).map_err(failed)?;
+        self.removed().extend(runs);
         self.cache.forget(runs)
     }
 
-    fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {
-        self.prune_files(prune).map_err(|error| self.failed(&error))
+    fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    fn prune(&self, prune: &Prune) -> Result<Pruned, HistoryError> {
+        self.prune_files(prune).map_err(failed)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Git below the level of branches and work trees: blobs, trees, commits and refs.
 
-use crate::error::FlowError;
-use crate::support;
+use crate::error::HistoryError;
 use holdpoint_model::limits::{
     HISTORY_BATCH_BYTES_MAX, HISTORY_BYTES_MAX, HISTORY_FILE_BYTES_MAX, HISTORY_FILES_MAX,
     HISTORY_LISTING_BYTES_MAX,
@@ -23,12 +22,12 @@ pub struct Repository {
 }
 
 impl Repository {
-    pub fn open(dir: &Path, name: &str) -> Result<Self, FlowError> {
+    pub fn open(dir: &Path, name: &str) -> Result<Self, HistoryError> {
         let place = format!("git:{name}");
         let is_full = name.starts_with("refs/") && !name.ends_with('/');
         if !is_full {
             let what = "a full name is wanted, such as git:refs/holdpoint/history or git:refs/heads/perf";
-            return Err(FlowError::Input(format!("{place}: {what}")));
+            return Err(HistoryError::Place { place, what: what.to_owned() });
         }
         let mut repository = Self { dir: dir.to_owned(), folder: PathBuf::new(), place };
         repository.ask(&["check-ref-format", name])?;
@@ -43,19 +42,19 @@ impl Repository {
     }
 
     /// The commit that a ref points to.
-    pub fn commit(&self, name: &str) -> Result<Option<String>, FlowError> {
+    pub fn commit(&self, name: &str) -> Result<Option<String>, HistoryError> {
         let done =
             self.run(self.git(&["rev-parse", "--quiet", "--verify", &format!("{name}^{{commit}}")]), None)?;
         Ok(done.status.success().then(|| line(&done)))
     }
 
     /// Whether a commit is another one or comes after it.
-    pub fn contains(&self, commit: &str, other: &str) -> Result<bool, FlowError> {
+    pub fn contains(&self, commit: &str, other: &str) -> Result<bool, HistoryError> {
         Ok(self.run(self.git(&["merge-base", "--is-ancestor", other, commit]), None)?.status.success())
     }
 
     /// The files of a commit, as far as they can be held: a handful of trees can list millions.
-    pub fn files(&self, commit: &str) -> Result<Vec<File>, FlowError> {
+    pub fn files(&self, commit: &str) -> Result<Vec<File>, HistoryError> {
         let mut git = self.git(&["ls-tree", "-r", "-z", commit]);
         let spawned = git.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| self.failed(&error))?;
@@ -71,10 +70,9 @@ impl Repository {
             self.check(child.wait_with_output().map_err(|error| self.failed(&error))?)?;
         }
         listed.map_err(|error| self.failed(&error))?.ok_or_else(|| {
-            FlowError::Input(format!(
-                "{}: its commit {commit} lists more than {HISTORY_FILES_MAX} files, or paths of more than {HISTORY_LISTING_BYTES_MAX} bytes, \
+            self.refused(format!(
+                "its commit {commit} lists more than {HISTORY_FILES_MAX} files, or paths of more than {HISTORY_LISTING_BYTES_MAX} bytes, \
                  so it is not a history; find who wrote it with \"git log {}\", and set the ref back to the commit before it",
-                self.place,
                 self.place.trim_start_matches("git:")
             ))
         })
@@ -86,8 +84,8 @@ impl Repository {
         &self,
         blobs: &[&str],
         limits: &mut Limits,
-        mut take: impl FnMut(Vec<(usize, Result<String, String>)>) -> Result<(), FlowError>,
-    ) -> Result<(), FlowError> {
+        mut take: impl FnMut(Vec<(usize, Result<String, String>)>) -> Result<(), HistoryError>,
+    ) -> Result<(), HistoryError> {
         let sizes = self.sizes(blobs)?;
         let allowed: Vec<_> =
             sizes.into_iter().map(|size| size.and_then(|bytes| limits.allow(bytes))).collect();
@@ -109,7 +107,7 @@ impl Repository {
     }
 
     /// The sizes of these blobs in bytes.
-    fn sizes(&self, blobs: &[&str]) -> Result<Vec<Result<u64, String>>, FlowError> {
+    fn sizes(&self, blobs: &[&str]) -> Result<Vec<Result<u64, String>>, HistoryError> {
         let done = self.ask_about("--batch-check", blobs.iter().copied())?;
         let text = String::from_utf8_lossy(&done.stdout);
         let mut lines = text.lines().map(|line| match *line.split(' ').collect::<Vec<_>>() {
@@ -120,13 +118,13 @@ impl Repository {
         Ok(std::iter::repeat_with(size).take(blobs.len()).collect())
     }
 
-    fn ask_about<'a>(&self, how: &str, blobs: impl Iterator<Item = &'a str>) -> Result<Output, FlowError> {
+    fn ask_about<'a>(&self, how: &str, blobs: impl Iterator<Item = &'a str>) -> Result<Output, HistoryError> {
         let ids: String = blobs.map(|blob| format!("{blob}\n")).collect();
         self.check(self.run(self.git(&["cat-file", how]), Some(&ids))?)
     }
 
     /// Writes texts as blobs; the same paths with their ids.
-    pub fn write(&self, files: &[(String, String)]) -> Result<Vec<File>, FlowError> {
+    pub fn write(&self, files: &[(String, String)]) -> Result<Vec<File>, HistoryError> {
         let mut written = Vec::new();
         for (path, text) in files {
             let done = self.run(self.git(&["hash-object", "-w", "--stdin"]), Some(text))?;
@@ -141,8 +139,9 @@ impl Repository {
         commit: Option<&str>,
         add: &[File],
         remove: &[String],
-    ) -> Result<String, FlowError> {
-        let scratch = Scratch::new()?;
+    ) -> Result<String, HistoryError> {
+        let scratch = Scratch::new()
+            .map_err(|error| HistoryError::Failed { place: self.place.clone(), what: error.to_string() })?;
         let index = scratch.path().join("index");
         let git = |arguments: &[&str]| {
             let mut git = self.git(arguments);
@@ -160,7 +159,7 @@ impl Repository {
         Ok(line(&self.check(self.run(git(&["write-tree"]), None)?)?))
     }
 
-    pub fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, FlowError> {
+    pub fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, HistoryError> {
         let mut git = self.git(&["commit-tree", tree, "-m", message]);
         git.args(parents.iter().flat_map(|parent| ["-p", *parent]));
         for who in ["AUTHOR", "COMMITTER"] {
@@ -171,14 +170,14 @@ impl Repository {
     }
 
     /// Moves a ref, if it still points to `from`; whether it did.
-    pub fn move_ref(&self, name: &str, to: &str, from: Option<&str>) -> Result<bool, FlowError> {
+    pub fn move_ref(&self, name: &str, to: &str, from: Option<&str>) -> Result<bool, HistoryError> {
         let none = "0".repeat(to.len());
         let done = self.run(self.git(&["update-ref", name, to, from.unwrap_or(&none)]), None)?;
         Ok(done.status.success())
     }
 
     /// The commit of a remote's ref, fetched; `None` where it has none.
-    pub fn fetch(&self, remote: &str, name: &str) -> Result<Option<String>, FlowError> {
+    pub fn fetch(&self, remote: &str, name: &str) -> Result<Option<String>, HistoryError> {
         let listed = self.check(self.run(self.remote_git(&["ls-remote", remote, name]), None)?)?;
         let listed = line(&listed);
         let Some(commit) = listed.split_whitespace().next() else { return Ok(None) };
@@ -195,7 +194,7 @@ impl Repository {
         commit: &str,
         name: &str,
         from: Option<&str>,
-    ) -> Result<Option<String>, FlowError> {
+    ) -> Result<Option<String>, HistoryError> {
         let lease = format!("--force-with-lease={name}:{}", from.unwrap_or_default());
         let push = ["push", "--quiet", &lease, remote, &format!("{commit}:{name}")];
         let done = self.run(self.remote_git(&push), None)?;
@@ -206,11 +205,11 @@ impl Repository {
         let is_late = ["stale info", "cannot lock ref", "incorrect old value"];
         match is_late.iter().any(|reason| words.contains(reason)) {
             true => Ok(Some(git::complaint(&done))),
-            false => Err(self.refused(&done)),
+            false => Err(self.complaint(&done)),
         }
     }
 
-    fn ask(&self, arguments: &[&str]) -> Result<String, FlowError> {
+    fn ask(&self, arguments: &[&str]) -> Result<String, HistoryError> {
         let done = self.check(self.run(self.git(arguments), None)?)?;
         Ok(String::from_utf8_lossy(&done.stdout).into_owned())
     }
@@ -226,14 +225,14 @@ impl Repository {
         let token = |name: &&str| std::env::var(name).ok().filter(|token| !token.is_empty());
         let token = ["HOLDPOINT_PUSH_TOKEN", "GITHUB_TOKEN"].iter().find_map(token);
         let mut git = match token {
-            Some(token) => support::git_with_token(&self.dir, &token),
+            Some(token) => git::checkout_command_with_token(&self.dir, &token),
             None => git::checkout_command(&self.dir),
         };
         git.args(arguments);
         git
     }
 
-    fn run(&self, mut git: Command, input: Option<&str>) -> Result<Output, FlowError> {
+    fn run(&self, mut git: Command, input: Option<&str>) -> Result<Output, HistoryError> {
         let failed = |error| self.failed(&error);
         let Some(input) = input else { return git.output().map_err(failed) };
         let piped = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -245,16 +244,20 @@ impl Repository {
         child.wait_with_output().map_err(failed)
     }
 
-    fn failed(&self, error: &io::Error) -> FlowError {
-        FlowError::Internal(format!("{}: cannot run git: {error}", self.place))
+    fn failed(&self, error: &io::Error) -> HistoryError {
+        HistoryError::Failed { place: self.place.clone(), what: format!("cannot run git: {error}") }
     }
 
-    fn check(&self, done: Output) -> Result<Output, FlowError> {
-        if done.status.success() { Ok(done) } else { Err(self.refused(&done)) }
+    fn check(&self, done: Output) -> Result<Output, HistoryError> {
+        if done.status.success() { Ok(done) } else { Err(self.complaint(&done)) }
     }
 
-    fn refused(&self, done: &Output) -> FlowError {
-        FlowError::Input(format!("{}: git: {}", self.place, git::complaint(done)))
+    fn complaint(&self, done: &Output) -> HistoryError {
+        self.refused(format!("git: {}", git::complaint(done)))
+    }
+
+    fn refused(&self, what: String) -> HistoryError {
+        HistoryError::Place { place: self.place.clone(), what }
     }
 }
 
