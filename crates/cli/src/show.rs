@@ -117,6 +117,7 @@ impl Show for HistoryResult {
         match self {
             Self::Message(message) => message.show(output),
             Self::Listed(all) => output.result(all, |style| terminal::history(all, style)),
+            Self::Runs(page) => output.result(page, |style| terminal::runs(page, style)),
             Self::Shown { all, points } => output.result(all, |style| terminal::series(all, *points, style)),
             Self::Exported(text) => print(text),
             Self::Written => Ok(()),

@@ -30,8 +30,8 @@ pub fn run(request: &ChangesRequest, watch: &dyn Watch) -> Result<CommandResult<
 
 /// Series by series: a store may hold more than fits into memory.
 fn of_store(request: &ChangesRequest, alerts: Alerts, watch: &dyn Watch) -> Result<Changes, FlowError> {
-    let (mut store, series) = history::find(request.history.as_ref(), &request.select, watch)?;
-    Ok(find_changes_in(&mut StoreTracks::new(&mut *store, &series), alerts)?)
+    let (store, series) = history::find(request.history.as_ref(), &request.select, watch)?;
+    Ok(find_changes_in(&mut StoreTracks::new(&*store, &series), alerts)?)
 }
 
 fn of_files(request: &ChangesRequest, alerts: Alerts) -> Result<Changes, FlowError> {

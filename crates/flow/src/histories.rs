@@ -2,13 +2,12 @@
 
 use crate::Watch;
 use crate::error::FlowError;
-use crate::history::git;
 use crate::request::{HistoryChoice, OWN_FILE, SuiteChoice, default_suite};
 use crate::suites;
 use holdpoint_gate::Judgement;
 use holdpoint_gate::judge_recorded;
-use holdpoint_history::{Access, HistoryError, Location, RunRecord, Store};
-use holdpoint_model::{AbReport, FileError, Report, Suite};
+use holdpoint_history::{Access, HistoryError, Location, RunRecord, Store, check_time};
+use holdpoint_model::{AbReport, FileError, Report, Stated, Suite, Timestamp};
 use std::path::Path;
 
 /// The history of the `history` commands: the one that is named, that of the repository's own suite, or the usual file.
@@ -35,19 +34,35 @@ pub fn wanted(choice: &HistoryChoice, suite: &Suite) -> Option<Location> {
 
 fn of_suite(suite: &Suite) -> Option<Location> {
     let location = Location::parse(&suite.history.as_ref()?.store);
-    Some(match (location, &suite.dir) {
-        // As every path in a suite.
-        (Location::File(path), Some(dir)) => Location::File(dir.join(path)),
-        (location, _) => location,
+    Some(match &suite.dir {
+        Some(dir) => location.in_folder(dir),
+        None => location,
     })
 }
 
-/// Opens a history for reading and adding. Documents in git are read into a local file first.
+/// Files of a history that are left out and named.
+const LEFT_OUT_SHOWN: usize = 5;
+
+/// Opens a history for reading and adding. Files of it that cannot be read are named, and left out.
 pub fn open(location: &Location, access: Access, watch: &dyn Watch) -> Result<Box<dyn Store>, FlowError> {
-    match location {
-        Location::Git(name) => git::open(name, access, Path::new("."), watch),
-        location => Ok(holdpoint_history::open(location, access)?),
+    let store = holdpoint_history::open(location, access, judge)?;
+    let left_out = store.left_out();
+    let (shown, rest) = left_out.split_at(left_out.len().min(LEFT_OUT_SHOWN));
+    shown.iter().for_each(|file| watch.note(&format!("{location}: left out: {file}")));
+    if !rest.is_empty() {
+        watch.note(&format!("{location}: {} more files are left out", rest.len()));
     }
+    Ok(store)
+}
+
+/// Judges two sides from a file again: nothing that the file says is believed.
+pub fn judge(ab: &AbReport) -> Result<Stated, String> {
+    judge_recorded(ab).map(Judgement::into_stated).map_err(|error| error.to_string())
+}
+
+/// Refuses a run from the future.
+pub fn refuse_future(at: Timestamp, path: &Path) -> Result<(), FlowError> {
+    check_time(at).map_err(|what| FlowError::File { path: path.to_owned(), what })
 }
 
 /// The measurements of a command, as runs of a history.
@@ -82,14 +97,6 @@ pub fn keep(location: Option<&Location>, measured: &Measured<'_>, watch: &dyn Wa
         Ok(()) => watch.note(&format!("history: {location}")),
         Err(error) => watch.note(&format!("warning: not added to the history: {error}")),
     }
-}
-
-/// A side-by-side comparison from its file, with the judgement that its samples give.
-pub fn sides_record(ab: &AbReport, path: &Path) -> Result<RunRecord, FlowError> {
-    let judgement = judge_recorded(ab)
-        .map_err(|error| FlowError::File { path: path.to_owned(), what: error.to_string() })?;
-    RunRecord::sides(ab, &judgement)
-        .map_err(|error| FlowError::File { path: path.to_owned(), what: error.to_string() })
 }
 
 impl From<HistoryError> for FlowError {

@@ -19,7 +19,6 @@ mod command_result;
 pub mod compare;
 mod error;
 mod evidence;
-mod future;
 pub mod fuzz;
 pub mod gate;
 mod histories;
@@ -51,13 +50,3 @@ pub use command_result::{CommandResult, Message};
 pub use error::FlowError;
 pub use judgement_with_samples::JudgementWithSamples;
 pub use watch::{Estimate, Progress, Unwatched, Watch};
-
-/// For `history::git`, until it is in the crate of histories.
-mod support {
-    pub use crate::future::refuse_future;
-    pub use crate::person::is_person;
-
-    pub fn git_with_token(dir: &std::path::Path, token: &str) -> std::process::Command {
-        holdpoint_process::git::Repository::around(dir).command_with_token(token, &[])
-    }
-}

@@ -1,37 +1,10 @@
 //! The person who answers for something that is recorded.
 
 use crate::error::FlowError;
-use holdpoint_model::limits::{clean_text, is_said};
+use holdpoint_model::limits::clean_text;
+use holdpoint_model::person::is_person;
 use holdpoint_process::git::{self, Repository};
 use std::path::Path;
-
-/// Words that stand for no person, and accounts that several people or none are behind.
-const NO_PERSON: [&str; 24] = [
-    "admin",
-    "administrator",
-    "all",
-    "anon",
-    "anonymous",
-    "anybody",
-    "anyone",
-    "bot",
-    "ci",
-    "everybody",
-    "everyone",
-    "me",
-    "nobody",
-    "none",
-    "noone",
-    "person",
-    "root",
-    "runner",
-    "somebody",
-    "someone",
-    "team",
-    "unknown",
-    "us",
-    "user",
-];
 
 /// The person who does something that is recorded: the one named, whoever runs the pipeline, git's `user.name` here, or whoever is
 /// logged in.
@@ -47,13 +20,6 @@ pub fn person(named: Option<&str>, does: &str) -> Result<String, FlowError> {
             "{name:?} does not name a person who answers for it; give --by NAME, as git or the forge knows them"
         ))),
     }
-}
-
-/// Whether a name is a person's, as far as words tell.
-pub fn is_person(name: &str) -> bool {
-    let word = name.trim_start_matches('@').to_lowercase();
-    let word: String = word.chars().filter(|c| !matches!(c, ' ' | '-' | '_' | '.')).collect();
-    is_said(&word) && !NO_PERSON.contains(&word.as_str()) && !word.ends_with("[bot]")
 }
 
 /// `Ada Lovelace <ada@example.org>`, as git has it here.

@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::command_result::CommandResult;
 use crate::error::FlowError;
-use crate::future::refuse_future;
+use crate::histories::refuse_future;
 use crate::history;
 use crate::interchange::imports;
 use crate::links;

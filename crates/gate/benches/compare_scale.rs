@@ -111,6 +111,7 @@ fn report(shift_ns: u64) -> Report {
             devices: Vec::new(),
         }),
         revision: None,
+        branch: None,
         environment_lock: None,
         toolchain: Toolchain {
             holdpoint: "0.1.0".to_owned(),

@@ -53,6 +53,7 @@ fn report() -> AbReport {
         schema_version: SCHEMA_VERSION,
         suite: "scale".to_owned(),
         timestamp_utc: "2026-02-14T10:00:00Z".to_owned(),
+        branch: None,
         finished: true,
         plan: AbPlan {
             tolerance: 0.01,

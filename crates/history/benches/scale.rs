@@ -10,7 +10,7 @@ mod server;
 
 use holdpoint_gate::history::{Alerts, find_changes_in};
 use holdpoint_history::{Access, Location, RunRecord, StoreTracks, open};
-use holdpoint_model::{SeriesFilter, Timestamp, Trend, TrendMetric};
+use holdpoint_model::{SeriesFilter, TimeRange, Timestamp, Trend, TrendMetric};
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -36,7 +36,7 @@ fn main() {
     for points in sizes {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.db");
-        measure("SQLite", &Location::File(path.clone()), points, || folder_bytes(path.parent().unwrap()));
+        measure("SQLite", &Location::file(&path), points, || folder_bytes(path.parent().unwrap()));
         if let Some(server) = &server {
             let location = server.create_database(&format!("points{points}"));
             let bytes = || server.size_bytes(&format!("points{points}"));
@@ -48,8 +48,8 @@ fn main() {
 fn measure(name: &str, location: &Location, points: usize, size_bytes: impl Fn() -> u64) {
     // The kernel's mark of the highest memory starts anew.
     let _ = fs::write("/proc/self/clear_refs", "5");
-    let mut store = open(location, Access::Create).unwrap();
-    let mut add = |runs: &mut dyn Iterator<Item = RunRecord>| {
+    let store = open(location, Access::Create, |_| Err("there are no two sides here".to_owned())).unwrap();
+    let add = |runs: &mut dyn Iterator<Item = RunRecord>| {
         let (begin, mut batch, mut waiting, mut added) = (Instant::now(), Vec::new(), 0, 0);
         for run in runs {
             waiting += run.points.len();
@@ -68,10 +68,11 @@ fn measure(name: &str, location: &Location, points: usize, size_bytes: impl Fn()
     let filter = SeriesFilter { suite: Some("long".to_owned()), ..SeriesFilter::default() };
     let long = store.list(&filter).unwrap();
     let [changes_ms, changes_cpu_ms] = time(|| {
-        let found = find_changes_in(&mut StoreTracks::new(&mut *store, &long), Alerts::Leave).unwrap();
+        let found = find_changes_in(&mut StoreTracks::new(&*store, &long), Alerts::Leave).unwrap();
         assert_eq!((found.series[0].points_count, found.events.len()), (LONG, LONG / LEVEL - 1));
     });
-    let [read_ms, _] = time(|| assert_eq!(store.read(&long[0].id).unwrap().points.len(), LONG));
+    let [read_ms, _] =
+        time(|| assert_eq!(store.read(&long[0].id, TimeRange::default()).unwrap().points.len(), LONG));
     let begin = Instant::now();
     assert_eq!(store.list(&SeriesFilter::default()).unwrap().len(), SERIES + 1);
     let list_ms = begin.elapsed().as_secs_f64() * 1e3;

@@ -22,13 +22,13 @@ pub enum HistoryError {
     NoSeries { place: String, id: String },
     #[error("{place}: {what}; nothing was changed")]
     Failed { place: String, what: String },
-    #[error("git:{0}: files in git have no version of their own; there is nothing to migrate")]
-    Indirect(String),
+    #[error("{place}: {what}")]
+    Unfinished { place: String, what: String },
 }
 
 impl HistoryError {
     /// Whether the user's input is the reason, not the machine or the server.
     pub fn is_input(&self) -> bool {
-        !matches!(self, Self::Failed { .. })
+        !matches!(self, Self::Failed { .. } | Self::Unfinished { .. })
     }
 }

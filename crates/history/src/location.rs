@@ -1,17 +1,22 @@
 //! Where a history lies, as a user writes it.
 
+use crate::backend::Backend;
+use crate::error::HistoryError;
+use crate::git::Git;
+use crate::postgres::PostgreSql;
+use crate::sqlite::SqliteFile;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// The place of a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
-    /// A file of SQLite's.
-    File(PathBuf),
-    /// A URL of a PostgreSQL server.
-    Postgres(String),
-    /// A ref of the git repository here, whose commits hold the documents.
-    Git(String),
+/// Every backend. A further one is a folder and two words here. The first whose scheme a place has is the place's; the last one's is
+/// empty, so any other place is a file of SQLite's.
+const BACKENDS: &[&dyn Backend] = &[&PostgreSql, &Git, &SqliteFile];
+
+/// The place of a store: a file, the URL of a PostgreSQL server, or a ref of the git repository here.
+#[derive(Clone)]
+pub struct Location {
+    pub(crate) backend: &'static dyn Backend,
+    pub(crate) place: PathBuf,
 }
 
 impl Location {
@@ -20,34 +25,47 @@ impl Location {
 
     /// A URL (`postgres://…`), a ref (`git:refs/holdpoint/history`), or else a file.
     pub fn parse(text: &str) -> Self {
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return Self::Postgres(text.to_owned());
+        let has_scheme =
+            |backend: &&&'static dyn Backend| backend.schemes().iter().any(|scheme| text.starts_with(scheme));
+        match BACKENDS.iter().find(has_scheme) {
+            Some(backend) => Self { backend: *backend, place: text.into() },
+            None => Self::file(text),
         }
-        match text.strip_prefix("git:") {
-            Some(name) => Self::Git(name.to_owned()),
-            None => Self::File(PathBuf::from(text)),
-        }
+    }
+
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self { backend: &SqliteFile, place: path.into() }
+    }
+
+    /// As every path in a suite: a file is meant from the suite's folder on.
+    pub fn in_folder(self, dir: &Path) -> Self {
+        if self.backend.is_file() { Self::file(dir.join(self.place)) } else { self }
+    }
+
+    /// Whether it can be joined with a remote's, by [`Location::exchange`].
+    pub fn has_remotes(&self) -> bool {
+        self.backend.exchange().is_some()
+    }
+
+    /// Joins the store with the remote's of the same name and pushes the outcome.
+    ///
+    /// # Errors
+    /// When the remote does not take it. Without remotes there is nothing to do.
+    pub fn exchange(&self, remote: &str) -> Result<(), HistoryError> {
+        self.backend.exchange().map_or(Ok(()), |exchange| exchange(&self.place, remote))
     }
 }
 
 /// Without the password of a URL: it goes into messages and logs.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Self::File(path) => path.display().fmt(f),
-            Self::Git(name) => write!(f, "git:{name}"),
-            Self::Postgres(url) => f.write_str(&without_password(url)),
-        }
+        f.write_str(&self.backend.show(&self.place))
     }
 }
 
-/// The URL less everything between the user's name and the host, and less its parameters, which may hold a password too.
-pub(crate) fn without_password(url: &str) -> String {
-    let url = url.split('?').next().unwrap_or(url);
-    let Some((scheme, rest)) = url.split_once("://") else { return "postgres".to_owned() };
-    match rest.rsplit_once('@') {
-        Some((user, host)) => format!("{scheme}://{}@{host}", user.split(':').next().unwrap_or(user)),
-        None => url.to_owned(),
+impl fmt::Debug for Location {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "Location({self})")
     }
 }
 
@@ -57,9 +75,22 @@ mod tests {
 
     #[test]
     fn a_place_is_a_url_a_ref_or_a_file() {
-        assert_eq!(Location::parse("postgres://h/db"), Location::Postgres("postgres://h/db".to_owned()));
-        assert_eq!(Location::parse("git:refs/x"), Location::Git("refs/x".to_owned()));
-        assert_eq!(Location::parse("a/b.db"), Location::File("a/b.db".into()));
+        for (text, is_file, has_remotes) in [
+            ("postgresql://h/db", false, false),
+            ("git:refs/x", false, true),
+            ("a/b.db", true, false),
+            ("/git:x/b.db", true, false),
+        ] {
+            let location = Location::parse(text);
+            assert_eq!(
+                (location.backend.is_file(), location.has_remotes()),
+                (is_file, has_remotes),
+                "{text}"
+            );
+            assert_eq!(location.to_string(), text);
+        }
+        assert_eq!(Location::parse("a/b.db").in_folder(Path::new("suite")).to_string(), "suite/a/b.db");
+        assert_eq!(Location::parse("git:refs/x").in_folder(Path::new("suite")).to_string(), "git:refs/x");
     }
 
     #[test]

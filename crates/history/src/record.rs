@@ -1,6 +1,6 @@
 //! Documents as runs of a store: the points that they hold, and how they are known.
 
-use holdpoint_model::document::{FileError, value_error};
+use holdpoint_model::document::{self, FileError, value_error};
 use holdpoint_model::history::{RATIO_SUFFIX, versions};
 use holdpoint_model::metric::METRICS;
 use holdpoint_model::metric::{Better, METRIC_TIME};
@@ -23,10 +23,12 @@ pub struct RunRecord {
     pub suite: String,
     pub at: Timestamp,
     pub revision: Option<Revision>,
+    #[serde(default)]
+    pub branch: Option<String>,
     pub machine: Option<Machine>,
     pub versions: Versions,
     pub points: Vec<NewPoint>,
-    /// Verdicts of a comparison, by the metric's name in it.
+    /// Verdicts of a comparison, by the metric's name in it; that of all has no name.
     pub verdicts: Vec<(String, Verdict)>,
     /// The document itself.
     pub document: String,
@@ -56,11 +58,43 @@ pub(crate) fn key_json(key: &SeriesKey) -> String {
     serde_json::to_string(key).unwrap_or_default()
 }
 
+/// Judges two sides by their samples. Verdicts are made by `holdpoint-gate`, which stores do without.
+pub type Judge = fn(&AbReport) -> Result<Stated, String>;
+
 impl RunRecord {
+    /// The run that a document of ours holds; `revision` is that of a document without one. Two sides are judged again by their samples.
+    pub fn read(text: &str, revision: Option<&Revision>, judge: Judge) -> Result<Self, FileError> {
+        let fill = |known: &mut Option<Revision>| *known = known.take().or_else(|| revision.cloned());
+        match document::kind(text)? {
+            Some(Kind::Ab) => {
+                let mut ab: AbReport = document::read(text)?;
+                fill(&mut ab.head.revision);
+                let judgement = judge(&ab).or_else(|error| value_error("workloads".to_owned(), &error))?;
+                Self::sides(&ab, &judgement)
+            }
+            Some(Kind::Comparison) => {
+                let mut judgement: Stated = document::read(text)?;
+                fill(&mut judgement.revision);
+                Self::comparison(&judgement)
+            }
+            Some(Kind::Trend) => {
+                let mut trend: Trend = document::read(text)?;
+                fill(&mut trend.revision);
+                Self::trend(&trend)
+            }
+            _ => {
+                let mut report: Report = document::read(text)?;
+                fill(&mut report.revision);
+                Self::report(&report)
+            }
+        }
+    }
+
     /// A run: a point for each metric that is gated, of every workload whose times can be trusted.
     pub fn report(report: &Report) -> Result<Self, FileError> {
         let mut record = Self::new(Kind::Report, report, &report.suite, &report.timestamp_utc)?;
         record.revision = report.revision.clone();
+        record.branch = report.branch.clone();
         record.machine = report.machine.clone();
         record.versions = versions(&report.toolchain, report.environment_lock.as_ref());
         for (name, measurement) in &report.benchmarks {
@@ -83,6 +117,7 @@ impl RunRecord {
     pub fn sides(ab: &AbReport, judgement: &Stated) -> Result<Self, FileError> {
         let mut record = Self::new(Kind::Ab, ab, &ab.suite, &ab.timestamp_utc)?;
         record.revision = ab.head.revision.clone();
+        record.branch = ab.branch.clone();
         record.machine = ab.machine.clone();
         record.versions = versions(&ab.toolchain, None);
         for check in &judgement.checks {
@@ -104,7 +139,8 @@ impl RunRecord {
         record.revision = judgement.revision.clone();
         record.machine = judgement.machine.clone();
         let checks = judgement.checks.iter().filter(|check| !check.is_overall());
-        record.verdicts = checks.map(|check| (check.metric.clone(), check.verdict)).collect();
+        let verdicts = checks.map(|check| (check.metric.clone(), check.verdict));
+        record.verdicts = verdicts.chain([(String::new(), judgement.verdict)]).collect();
         Ok(record)
     }
 
@@ -147,6 +183,7 @@ impl RunRecord {
             suite: suite.to_owned(),
             at,
             revision: None,
+            branch: None,
             machine: None,
             versions: Versions::new(),
             points: Vec::new(),

@@ -4,8 +4,8 @@ use crate::record::{NewPoint, RunRecord, key_json};
 use crate::store::{RunAt, Values};
 use holdpoint_model::metric::Better;
 use holdpoint_model::{
-    Acceptance, Point, Revision, RunHash, Series, SeriesFilter, SeriesKey, SeriesSummary, Timestamp, Verdict,
-    Versions,
+    Acceptance, Point, Revision, RunCursor, RunFilter, RunHash, RunPage, RunSummary, Series, SeriesFilter,
+    SeriesKey, SeriesSummary, Timestamp, Verdict, Versions,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -207,6 +207,102 @@ pub fn values(row: SeriesRow, points: Vec<(i64, f64)>, accepted: Vec<Acceptance>
 pub fn run_at(at: Timestamp, commit: Option<String>, versions: Option<&str>) -> RunAt {
     let versions = versions.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     RunAt { at, commit, versions }
+}
+
+/// The question for a page of runs, in words of both databases: of several verdicts at one moment the worst is the run's. Values come in the
+/// order of their numbers, see [`RunsWanted`].
+pub fn runs_question() -> String {
+    let ranks = Verdict::ALL.iter().enumerate();
+    let ranks: String = ranks
+        .map(|(rank, verdict)| {
+            format!(" WHEN '{verdict}' THEN '{rank}{verdict}'", verdict = verdict.as_str())
+        })
+        .collect();
+    format!(
+        "SELECT hash, kind, suite, at, revision, dirty, branch, machine, words, verdict FROM
+         (SELECT runs.*, (SELECT substr(max(CASE verdict{ranks} END), 2) FROM verdicts
+             WHERE verdicts.suite = runs.suite AND verdicts.at = runs.at AND verdicts.machine = runs.machine) AS verdict
+         FROM runs WHERE kind <> 'comparison') AS judged LEFT JOIN machines ON fingerprint = machine
+         WHERE at >= $1 AND at < $2 AND (at, hash) < ($3, $4) AND suite = coalesce($5, suite)
+         AND coalesce(branch, '') = coalesce($6, branch, '') AND substr(machine, 1, length($7)) = $7
+         AND coalesce(verdict, '') = coalesce($8, verdict, '') ORDER BY at DESC, hash DESC LIMIT $9"
+    )
+}
+
+/// The values of [`runs_question`], in its order.
+pub struct RunsWanted<'a> {
+    pub since: i64,
+    pub until: i64,
+    /// Before this place, the newest first.
+    pub at: i64,
+    pub hash: &'a [u8],
+    pub suite: Option<&'a str>,
+    pub branch: Option<&'a str>,
+    pub machine: &'a str,
+    pub verdict: Option<&'static str>,
+    /// One more than are shown, which tells whether there is another page.
+    pub limit: i64,
+}
+
+impl<'a> RunsWanted<'a> {
+    pub fn new(filter: &'a RunFilter) -> Self {
+        let [since, until] = filter.times.bounds();
+        let (at, hash) = filter
+            .after
+            .as_ref()
+            .map_or((i64::MAX, [].as_slice()), |after| (after.at.millis(), after.run.0.as_slice()));
+        Self {
+            since,
+            until,
+            at,
+            hash,
+            suite: filter.suite.as_deref(),
+            branch: filter.branch.as_deref(),
+            machine: filter.machine.as_deref().unwrap_or_default(),
+            verdict: filter.verdict.map(Verdict::as_str),
+            limit: i64::from(filter.limit) + 1,
+        }
+    }
+}
+
+/// A run's columns, as a list needs them.
+pub struct ListedRun {
+    pub hash: [u8; 32],
+    pub kind: String,
+    pub suite: String,
+    pub at: i64,
+    pub revision: Option<String>,
+    pub dirty: bool,
+    pub branch: Option<String>,
+    pub machine: String,
+    pub words: Option<String>,
+    pub verdict: Option<String>,
+}
+
+/// A page of runs: as many as are shown, and where the next ones are if there are more.
+pub fn run_page(filter: &RunFilter, rows: Vec<ListedRun>) -> Result<RunPage, String> {
+    let limit = filter.limit as usize;
+    let has_more = rows.len() > limit;
+    let runs: Vec<RunSummary> = rows.into_iter().take(limit).map(run_summary).collect::<Result<_, _>>()?;
+    let last = runs.last().filter(|_| has_more);
+    let next = last.map(|last| RunCursor { at: last.at, run: last.run });
+    Ok(RunPage { runs, next })
+}
+
+fn run_summary(row: ListedRun) -> Result<RunSummary, String> {
+    let run = RunHash(row.hash);
+    let known = |what: &str| format!("run {run}: its {what} is not known here");
+    Ok(RunSummary {
+        run,
+        kind: serde_json::from_value(row.kind.into()).map_err(|_| known("kind"))?,
+        suite: row.suite,
+        at: Timestamp::from_millis(row.at).ok_or_else(|| known("time"))?,
+        revision: row.revision.map(|commit| Revision { commit, dirty: row.dirty }),
+        branch: row.branch,
+        machine: row.machine,
+        machine_words: row.words.unwrap_or_default(),
+        verdict: row.verdict.and_then(|verdict| serde_json::from_value(verdict.into()).ok()),
+    })
 }
 
 /// Ids of series by their keys as JSON, as far as this connection has met them: a batch asks the database for each once.

@@ -4,7 +4,8 @@ use crate::error::HistoryError;
 use crate::record::RunRecord;
 use holdpoint_model::metric::Better;
 use holdpoint_model::{
-    Acceptance, RunHash, Series, SeriesFilter, SeriesKey, SeriesSummary, Timestamp, Versions,
+    Acceptance, RunFilter, RunHash, RunPage, Series, SeriesFilter, SeriesKey, SeriesSummary, TimeRange,
+    Timestamp, Versions,
 };
 
 /// Whether a store that is not there is made.
@@ -14,40 +15,48 @@ pub enum Access {
     Create,
 }
 
-/// Runs, series and their points.
-pub trait Store: Send {
+/// Runs, series and their points. Several threads may read and write at once.
+pub trait Store: Send + Sync {
     /// Adds runs in one transaction: all or none. Tells of each whether it was new; one that is there already changes nothing.
-    fn add(&mut self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError>;
+    fn add(&self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError>;
 
     /// Which of these documents are there.
-    fn known(&mut self, hashes: &[RunHash]) -> Result<Vec<bool>, HistoryError>;
+    fn known(&self, hashes: &[RunHash]) -> Result<Vec<bool>, HistoryError>;
 
     /// The series that match, by suite, workload and metric.
-    fn list(&mut self, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, HistoryError>;
+    fn list(&self, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, HistoryError>;
 
-    /// A series with all its points, in order of time.
-    fn read(&mut self, id: &str) -> Result<Series, HistoryError>;
+    /// The runs that match, the newest first, a page at a time. Comparisons are no runs of their own: their verdicts are the runs'.
+    fn runs(&self, filter: &RunFilter) -> Result<RunPage, HistoryError>;
+
+    /// A series with its points of these times, in order of time.
+    fn read(&self, id: &str, times: TimeRange) -> Result<Series, HistoryError>;
 
     /// The runs behind a series' points of these times.
-    fn runs_at(&mut self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError>;
+    fn runs_at(&self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError>;
 
     /// The times and values of a series, in order of time: all that finding changes needs of most points, and a small part of their bytes.
-    fn values(&mut self, id: &str) -> Result<Values, HistoryError>;
+    fn values(&self, id: &str) -> Result<Values, HistoryError>;
 
     /// Records that a series has a new level from a point on. Accepting the same point again replaces who and why.
-    fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError>;
+    fn accept(&self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError>;
 
     /// The document of a run as it was added, less what was pruned; `None` where it was not kept.
-    fn document(&mut self, run: &RunHash) -> Result<Option<String>, HistoryError>;
+    fn document(&self, run: &RunHash) -> Result<Option<String>, HistoryError>;
 
     /// The runs that a pruning is about, whether or not they still have samples.
-    fn old(&mut self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError>;
+    fn old(&self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError>;
 
     /// Removes these runs with their points. Accepted changes stay.
-    fn forget(&mut self, runs: &[RunHash]) -> Result<Pruned, HistoryError>;
+    fn forget(&self, runs: &[RunHash]) -> Result<Pruned, HistoryError>;
 
     /// Removes what is old.
-    fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError>;
+    fn prune(&self, prune: &Prune) -> Result<Pruned, HistoryError>;
+
+    /// Files of the history that were left out when it was opened, and why.
+    fn left_out(&self) -> &[String] {
+        &[]
+    }
 }
 
 /// A series without the runs behind its values.

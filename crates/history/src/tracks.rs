@@ -4,17 +4,17 @@
 
 use crate::error::HistoryError;
 use crate::store::{RunAt, Store, Values};
-use holdpoint_model::{SeriesSummary, Timestamp, Track, TrackPoint, Tracks};
+use holdpoint_model::{SeriesSummary, TimeRange, Timestamp, Track, TrackPoint, Tracks};
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 pub struct StoreTracks<'s> {
-    store: &'s mut dyn Store,
+    store: &'s dyn Store,
     ids: Vec<String>,
 }
 
 impl<'s> StoreTracks<'s> {
-    pub fn new(store: &'s mut dyn Store, series: &[SeriesSummary]) -> Self {
+    pub fn new(store: &'s dyn Store, series: &[SeriesSummary]) -> Self {
         Self { store, ids: series.iter().map(|series| series.id.clone()).collect() }
     }
 }
@@ -30,7 +30,7 @@ impl<'a> Tracks<'a> for StoreTracks<'_> {
         let values = self.store.values(&self.ids[index])?;
         // Points of one moment are in the order of their runs, which are not among the values.
         if values.points.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return Ok(Cow::Owned(Track::from(&self.store.read(&self.ids[index])?)));
+            return Ok(Cow::Owned(Track::from(&self.store.read(&self.ids[index], TimeRange::default())?)));
         }
         Ok(Cow::Owned(track(values)))
     }
@@ -49,7 +49,7 @@ impl<'a> Tracks<'a> for StoreTracks<'_> {
         }
         // Looking up one run takes as long as reading several in order.
         if times.len() > track.points.len() / LOOKED_UP_FOR_ONE {
-            *track = Cow::Owned(Track::from(&self.store.read(&self.ids[index])?));
+            *track = Cow::Owned(Track::from(&self.store.read(&self.ids[index], TimeRange::default())?));
             return Ok(());
         }
         complete(track.to_mut(), &self.store.runs_at(&self.ids[index], &times)?);

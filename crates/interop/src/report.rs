@@ -61,6 +61,7 @@ impl Imported {
             },
             machine: self.current.machine,
             revision: self.current.revision,
+            branch: None,
             // By its empty version such a report is known.
             toolchain: Toolchain {
                 holdpoint: String::new(),

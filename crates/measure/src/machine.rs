@@ -81,6 +81,14 @@ pub fn revision(dir: &Path) -> Option<Revision> {
     Some(Revision { commit: head.commit, dirty: !head.changes.is_empty() })
 }
 
+/// The branch that is measured in `dir`: the one checked out, or else, as CI checks out commits, the one that CI names.
+pub fn branch(dir: &Path) -> Option<String> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let of_github = || variable("GITHUB_HEAD_REF");
+    let of_gitlab = || variable("CI_COMMIT_REF_NAME").filter(|_| variable("CI_COMMIT_TAG").is_none());
+    Repository::around(dir).current_branch().or_else(of_github).or_else(of_gitlab)
+}
+
 pub fn peak_rss_bytes() -> Option<u64> {
     peak_rss_bytes_of("self")
 }

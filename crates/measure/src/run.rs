@@ -43,6 +43,7 @@ pub fn run_suite(suite: &ReadySuite, repository: &Path, on_event: &mut dyn FnMut
         },
         machine: Some(machine::machine_with(suite, device.as_deref())),
         revision: machine::revision(repository),
+        branch: machine::branch(repository),
         environment_lock: Some(environment_lock(suite, cuda.as_ref(), &workers)),
         toolchain: Toolchain { cuda, ..machine::toolchain() },
         metrics: std::collections::BTreeMap::new(),

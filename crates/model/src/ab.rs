@@ -25,6 +25,9 @@ pub struct AbReport {
     pub plan: AbPlan,
     pub base: Side,
     pub head: Side,
+    /// The branch that was checked out, or that CI built, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     #[serde(default)]
     pub machine: Option<Machine>,
     pub toolchain: Toolchain,

@@ -3,6 +3,7 @@
 //! A series is everything that was measured of one metric of one workload under one identity. Points of different identity are
 //! never joined: another shape, element type, clock, parameter or class of machine is another series.
 
+use crate::document::Kind;
 use crate::judgement::Verdict;
 use crate::machine::{EnvironmentLock, Revision, Toolchain};
 use crate::metric::Better;
@@ -224,6 +225,94 @@ pub struct SeriesFilter {
     pub id: Option<String>,
 }
 
+/// A range of time: from the first moment on, and before the second. What is absent leaves all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+}
+
+impl TimeRange {
+    /// The same in milliseconds.
+    pub fn bounds(self) -> [i64; 2] {
+        [self.since.map_or(i64::MIN, Timestamp::millis), self.until.map_or(i64::MAX, Timestamp::millis)]
+    }
+}
+
+/// A run of a history, as a list shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// Its document.
+    pub run: RunHash,
+    pub kind: Kind,
+    pub suite: String,
+    /// When it began.
+    #[serde(rename = "timestamp_utc")]
+    pub at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
+    /// The branch that was measured, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The machine's fingerprint; empty where it is not known.
+    pub machine: String,
+    /// The machine in words.
+    pub machine_words: String,
+    /// The worst verdict on it, where it was judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+}
+
+/// Some of the runs of a history, the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RunPage {
+    pub runs: Vec<RunSummary>,
+    /// The place after which the next page begins; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<RunCursor>,
+}
+
+/// A place in the list of runs. It stays where it is when runs are added: `2026-12-31T23:59:59.000Z_00ff…`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunCursor {
+    pub at: Timestamp,
+    pub run: RunHash,
+}
+
+impl RunCursor {
+    pub fn parse(text: &str) -> Option<Self> {
+        let (at, run) = text.split_once('_')?;
+        Some(Self { at: Timestamp::parse(at)?, run: RunHash::parse(run)? })
+    }
+}
+
+impl fmt::Display for RunCursor {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}_{}", self.at, self.run)
+    }
+}
+
+impl Serialize for RunCursor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Which runs are meant. What is absent leaves all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    pub suite: Option<String>,
+    pub branch: Option<String>,
+    /// The beginning of a machine's fingerprint.
+    pub machine: Option<String>,
+    pub verdict: Option<Verdict>,
+    pub times: TimeRange,
+    /// The end of the page before.
+    pub after: Option<RunCursor>,
+    /// Runs on the page at most.
+    pub limit: u32,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,6 +323,15 @@ mod tests {
         assert_eq!(RunHash::parse(&text).map(|hash| hash.to_string()), Some(text));
         for bad in ["", "00", &"0g".repeat(32), &"é".repeat(32)] {
             assert_eq!(RunHash::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_place_in_the_list_of_runs_is_read_and_written() {
+        let text = format!("2026-12-31T23:59:59.000Z_{}", "00ff".repeat(16));
+        assert_eq!(RunCursor::parse(&text).map(|cursor| cursor.to_string()), Some(text));
+        for bad in ["", "_", "2026-12-31", "2026-12-31T23:59:59Z_00ff"] {
+            assert_eq!(RunCursor::parse(bad), None, "{bad}");
         }
     }
 

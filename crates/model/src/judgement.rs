@@ -33,6 +33,17 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All of them, in their order.
+    pub const ALL: [Self; 7] = [
+        Self::Improved,
+        Self::Pass,
+        Self::Waived,
+        Self::Skipped,
+        Self::Inconclusive,
+        Self::Regressed,
+        Self::Broken,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Improved => "improved",

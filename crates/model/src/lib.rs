@@ -30,6 +30,7 @@ pub mod notify;
 mod oracle;
 mod pair_round;
 pub mod pattern;
+pub mod person;
 pub mod profile;
 pub mod protocol;
 pub mod release_policy;
@@ -63,7 +64,8 @@ pub use document::{Document, FileError};
 pub use exit::ExitCode;
 pub use fuzz::{Evaluated, FindingKind, FuzzCase, FuzzFile, FuzzReport};
 pub use history::{
-    Acceptance, Point, RunHash, Series, SeriesFilter, SeriesKey, SeriesSummary, Taken, Versions,
+    Acceptance, Point, RunCursor, RunFilter, RunHash, RunPage, RunSummary, Series, SeriesFilter, SeriesKey,
+    SeriesSummary, Taken, TimeRange, Versions,
 };
 pub use judgement::{
     Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, HistoryLevel, MetricKeys, PairedKeys,

@@ -30,6 +30,9 @@ pub struct Report {
     /// The revision, where there is one.
     #[serde(default)]
     pub revision: Option<Revision>,
+    /// The branch that was checked out, or that CI built, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     pub toolchain: Toolchain,
     /// Other conditions that must match for a comparison; absent in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]

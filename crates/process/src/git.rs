@@ -180,11 +180,6 @@ fn with_settings(git: &mut Command, dir: &Path) {
     git.args(SETTINGS.iter().flat_map(|setting| ["-c", *setting])).stdin(Stdio::null());
 }
 
-/// For `history`, until it asks a [`Repository`].
-pub fn checkout_command(dir: &Path) -> Command {
-    Repository::around(dir).command(&[])
-}
-
 /// Runs git to its end, however it ends.
 pub fn output(git: &mut Command) -> Result<Output, GitError> {
     git.output().map_err(GitError::NotStarted)

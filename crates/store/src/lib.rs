@@ -19,7 +19,7 @@ pub use read::{
 };
 pub use temporary::{Scratch, sweep};
 pub use tracks::{ShownTrend, read_shown_trend, read_tracks};
-pub use trend::{Appended, append_trend, for_each_trend, read_trends, trend_path};
+pub use trend::{Appended, append_trend, for_each_trend, trend_path};
 pub use write::{check_writable, remove, write_binary, write_json, write_new, write_text};
 
 use std::path::{Path, PathBuf};

@@ -18,7 +18,10 @@ const FOLDER_FILES_MAX: usize = 10_000;
 /// Reads a whole text file. Every path is a path: `-` is a file of that name.
 pub fn read_text(path: &Path) -> Result<String, StoreError> {
     let file = File::open(path).map_err(StoreError::read(path))?;
-    read_open(&file, path)
+    String::from_utf8(read_bytes(&file, path)?).map_err(|error| StoreError::NotText {
+        path: path.to_owned(),
+        offset_bytes: error.utf8_error().valid_up_to(),
+    })
 }
 
 /// Reads a whole file of any content, at most [`FILE_BYTES_MAX`].
@@ -50,14 +53,6 @@ pub fn read_chunks(path: &Path, mut on_chunk: impl FnMut(&[u8])) -> Result<u64, 
             Err(error) => return Err(StoreError::read(path)(error)),
         }
     }
-}
-
-/// Reads what is left of an open file as text.
-pub(crate) fn read_open(file: &File, path: &Path) -> Result<String, StoreError> {
-    String::from_utf8(read_bytes(file, path)?).map_err(|error| StoreError::NotText {
-        path: path.to_owned(),
-        offset_bytes: error.utf8_error().valid_up_to(),
-    })
 }
 
 /// Reads what is left of an open file, whether or not the file system knows its size.

@@ -2,13 +2,12 @@
 
 use crate::error::StoreError;
 use crate::read::read_text;
+use crate::trend::Lines;
 use holdpoint_model::limits::LINE_BYTES_MAX;
 use holdpoint_model::{Timestamp, Track, TrackPoint, Trend, document};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Reads the series of a file. A trend may be of any size: of its points only the numbers are kept.
@@ -40,23 +39,19 @@ const NEWEST_SHOWN: usize = 500;
 
 /// Reads the points of a trend that are worth showing, whatever its size. Lines that are left out are not looked at.
 pub fn read_shown_trend(path: &Path) -> Result<ShownTrend, StoreError> {
-    let mut lines = Lines::open(path)?;
+    let mut lines = Lines::open(path, LINE_BYTES_MAX as u64)?;
     let mut points_count = 0_usize;
     while lines.next()?.is_some() {
         points_count += 1;
     }
     let step = points_count.div_ceil(POINTS_SHOWN).max(1);
     let newest = points_count.saturating_sub(NEWEST_SHOWN);
-    let (mut lines, mut points) = (Lines::open(path)?, Vec::new());
+    let (mut lines, mut points) = (Lines::open(path, LINE_BYTES_MAX as u64)?, Vec::new());
     for index in 0..points_count {
         let Some(text) = lines.next()? else { break };
         if index % step == 0 || index >= newest {
             let point = document::read(text);
-            points.push(point.map_err(|source| StoreError::Line {
-                path: path.to_owned(),
-                line: lines.number,
-                source,
-            })?);
+            points.push(point.map_err(|source| lines.error(source))?);
         }
     }
     Ok(ShownTrend { points, points_count, step })
@@ -64,7 +59,7 @@ pub fn read_shown_trend(path: &Path) -> Result<ShownTrend, StoreError> {
 
 /// Whether the first line that is not empty is a point of a trend.
 fn is_trend(path: &Path) -> Result<bool, StoreError> {
-    let mut lines = Lines::open(path)?;
+    let mut lines = Lines::open(path, LINE_BYTES_MAX as u64)?;
     let line = match lines.next() {
         Ok(Some(line)) => line,
         Ok(None) => return Ok(false),
@@ -102,13 +97,13 @@ struct Commit<'a> {
 }
 
 fn read_trend_tracks(path: &Path) -> Result<Vec<Track>, StoreError> {
-    let mut lines = Lines::open(path)?;
+    let mut lines = Lines::open(path, LINE_BYTES_MAX as u64)?;
     let mut found = Found::default();
     while let Some(text) = lines.next()? {
         let Ok(line) = serde_json::from_str::<Line>(text) else {
             // Read in full for the one clear line about it.
             let Some(source) = document::read::<Trend>(text).err() else { continue };
-            return Err(StoreError::Line { path: path.to_owned(), line: lines.number, source });
+            return Err(lines.error(source));
         };
         let at = Timestamp::parse(&line.timestamp_utc);
         let commit = line.revision.as_ref().map(|revision| &*revision.commit);
@@ -148,47 +143,6 @@ impl Found {
             None => self.columns.push(place),
         }
         &mut self.tracks[place]
-    }
-}
-
-/// The lines of a file that are not empty, one at a time.
-struct Lines<'a> {
-    path: &'a Path,
-    reader: BufReader<File>,
-    bytes: Vec<u8>,
-    number: usize,
-}
-
-impl<'a> Lines<'a> {
-    fn open(path: &'a Path) -> Result<Self, StoreError> {
-        let file = File::open(path).map_err(StoreError::read(path))?;
-        Ok(Self { path, reader: BufReader::with_capacity(1 << 18, file), bytes: Vec::new(), number: 0 })
-    }
-
-    fn next(&mut self) -> Result<Option<&str>, StoreError> {
-        let limit_bytes = LINE_BYTES_MAX as u64;
-        loop {
-            self.bytes.clear();
-            let read = (&mut self.reader).take(limit_bytes + 1).read_until(b'\n', &mut self.bytes);
-            if read.map_err(StoreError::read(self.path))? == 0 {
-                return Ok(None);
-            }
-            self.number += 1;
-            if self.bytes.len() as u64 > limit_bytes {
-                return Err(StoreError::TooLarge {
-                    path: self.path.to_owned(),
-                    size_bytes: None,
-                    limit_bytes,
-                });
-            }
-            if !self.bytes.trim_ascii().is_empty() {
-                break;
-            }
-        }
-        std::str::from_utf8(&self.bytes).map(Some).map_err(|error| StoreError::NotText {
-            path: self.path.to_owned(),
-            offset_bytes: error.valid_up_to(),
-        })
     }
 }
 

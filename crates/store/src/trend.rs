@@ -6,11 +6,11 @@
 //! nothing is thrown away.
 
 use crate::error::StoreError;
-use crate::read::{read_bytes, read_open};
+use crate::read::read_bytes;
 use crate::{file_stem, write};
 use holdpoint_model::json::JsonError;
 use holdpoint_model::limits::FILE_BYTES_MAX;
-use holdpoint_model::{Trend, document};
+use holdpoint_model::{FileError, Trend, document};
 use serde::Deserialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -50,56 +50,64 @@ pub fn append_trend(dir: &Path, trend: &Trend) -> Result<(PathBuf, Appended), St
     Ok((path, appended))
 }
 
-/// Reads a history in the order it was written. An empty line is no point.
-pub fn read_trends(path: &Path) -> Result<Vec<Trend>, StoreError> {
-    let file = File::open(path).map_err(StoreError::read(path))?;
-    lock(file.lock_shared()).map_err(StoreError::read(path))?;
-    let text = read_open(&file, path)?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let point = |(index, line)| {
-        document::read(line).map_err(|source| StoreError::Line {
-            path: path.to_owned(),
-            line: index + 1,
-            source,
-        })
-    };
-    lines.map(point).collect()
-}
-
-/// Reads a history line by line and hands on each point, in the order they were written: it may be larger than any file that is read
-/// whole. An empty line is no point.
+/// Reads a history line by line and hands on each point, in the order they were written. An empty line is no point.
 pub fn for_each_trend<E: From<StoreError>>(
     path: &Path,
     mut on_point: impl FnMut(Trend) -> Result<(), E>,
 ) -> Result<(), E> {
-    let file = File::open(path).map_err(StoreError::read(path))?;
-    lock(file.lock_shared()).map_err(StoreError::read(path))?;
-    let mut reader = BufReader::with_capacity(1 << 20, &file);
-    let (mut line, mut number) = (Vec::new(), 0);
-    loop {
-        line.clear();
-        let read = (&mut reader).take(FILE_BYTES_MAX + 1).read_until(b'\n', &mut line);
-        if read.map_err(StoreError::read(path))? == 0 {
-            return Ok(());
+    let mut lines = Lines::open(path, FILE_BYTES_MAX)?;
+    while let Some(text) = lines.next()? {
+        let point = document::read(text);
+        on_point(point.map_err(|source| lines.error(source))?)?;
+    }
+    Ok(())
+}
+
+/// The lines of a file that are not empty, one at a time: it may be larger than any file that is read whole.
+pub(crate) struct Lines<'a> {
+    path: &'a Path,
+    reader: BufReader<File>,
+    bytes: Vec<u8>,
+    limit_bytes: u64,
+    /// Of the line that was read last.
+    number: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// No line may be longer than the limit.
+    pub(crate) fn open(path: &'a Path, limit_bytes: u64) -> Result<Self, StoreError> {
+        let file = File::open(path).map_err(StoreError::read(path))?;
+        lock(file.lock_shared()).map_err(StoreError::read(path))?;
+        let reader = BufReader::with_capacity(1 << 18, file);
+        Ok(Self { path, reader, bytes: Vec::new(), limit_bytes, number: 0 })
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Option<&str>, StoreError> {
+        let limit_bytes = self.limit_bytes;
+        loop {
+            self.bytes.clear();
+            let read = (&mut self.reader).take(limit_bytes + 1).read_until(b'\n', &mut self.bytes);
+            if read.map_err(StoreError::read(self.path))? == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            if self.bytes.len() as u64 > limit_bytes {
+                let path = self.path.to_owned();
+                return Err(StoreError::TooLarge { path, size_bytes: None, limit_bytes });
+            }
+            if !self.bytes.trim_ascii().is_empty() {
+                break;
+            }
         }
-        number += 1;
-        if line.len() as u64 > FILE_BYTES_MAX {
-            let (path, limit_bytes) = (path.to_owned(), FILE_BYTES_MAX);
-            return Err(StoreError::TooLarge { path, size_bytes: None, limit_bytes }.into());
-        }
-        let text = std::str::from_utf8(&line).map_err(|error| StoreError::NotText {
-            path: path.to_owned(),
+        std::str::from_utf8(&self.bytes).map(Some).map_err(|error| StoreError::NotText {
+            path: self.path.to_owned(),
             offset_bytes: error.valid_up_to(),
-        })?;
-        if text.trim().is_empty() {
-            continue;
-        }
-        let point = document::read(text).map_err(|source| StoreError::Line {
-            path: path.to_owned(),
-            line: number,
-            source,
-        })?;
-        on_point(point)?;
+        })
+    }
+
+    /// An error of the line that was read last.
+    pub(crate) fn error(&self, source: FileError) -> StoreError {
+        StoreError::Line { path: self.path.to_owned(), line: self.number, source }
     }
 }
 

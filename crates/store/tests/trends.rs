@@ -5,6 +5,7 @@
 use holdpoint_model::{Trend, TrendMetric};
 use holdpoint_store::*;
 use std::fs;
+use std::path::Path;
 
 fn point(second: usize) -> Trend {
     Trend {
@@ -27,6 +28,15 @@ fn point(second: usize) -> Trend {
             .collect(),
         revision: None,
     }
+}
+
+fn read_trends(path: &Path) -> Result<Vec<Trend>, StoreError> {
+    let mut points = Vec::new();
+    for_each_trend::<StoreError>(path, |point| {
+        points.push(point);
+        Ok(())
+    })?;
+    Ok(points)
 }
 
 #[test]

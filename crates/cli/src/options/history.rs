@@ -2,11 +2,12 @@
 
 use super::values::{self, Words};
 use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use holdpoint_flow::history::{
     AcceptRequest, AddRequest, ExportRequest, HistoryForm, HistoryRequest, PruneRequest,
 };
 use holdpoint_flow::request::Location;
-use holdpoint_model::{SeriesFilter, Timestamp};
+use holdpoint_model::{RunCursor, RunFilter, SeriesFilter, TimeRange, Timestamp, Verdict};
 use std::path::PathBuf;
 
 /// `holdpoint history`.
@@ -68,6 +69,8 @@ pub enum HistoryCommand {
         #[command(flatten)]
         select: SelectArgs,
     },
+    /// List the runs, the newest first
+    Runs(RunsArgs),
     /// Show the points of series
     Show {
         #[command(flatten)]
@@ -89,6 +92,48 @@ pub enum HistoryCommand {
         #[command(flatten)]
         store: StoreArg,
     },
+}
+
+/// `holdpoint history runs`.
+#[derive(Debug, clap::Args)]
+pub struct RunsArgs {
+    #[command(flatten)]
+    pub store: StoreArg,
+    /// Only runs that began at this UTC time or later, such as 2026-12-31 or 2026-12-31T23:59:59Z
+    #[arg(long, value_name = "TIME", value_parser = timestamp)]
+    pub since: Option<Timestamp>,
+    /// Only runs that began before this UTC time
+    #[arg(long, value_name = "TIME", value_parser = timestamp)]
+    pub until: Option<Timestamp>,
+    /// Only this branch
+    #[arg(long, value_name = "NAME")]
+    pub branch: Option<String>,
+    /// Only machines whose fingerprint starts with this
+    #[arg(long, value_name = "HEX")]
+    pub machine: Option<String>,
+    /// Only runs with this verdict
+    #[arg(long, value_name = "VERDICT", value_parser = verdict())]
+    pub verdict: Option<Verdict>,
+    /// Only this suite
+    #[arg(long, value_name = "NAME")]
+    pub suite: Option<String>,
+    /// Runs on a page
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub limit: u32,
+    /// The page after this place, which the page before names
+    #[arg(long, value_name = "PLACE", value_parser = cursor)]
+    pub after: Option<RunCursor>,
+}
+
+impl From<RunsArgs> for HistoryRequest {
+    fn from(args: RunsArgs) -> Self {
+        let RunsArgs { store, since, until, branch, machine, verdict, suite, limit, after } = args;
+        let times = TimeRange { since, until };
+        Self::Runs {
+            store: store.into(),
+            filter: RunFilter { suite, branch, machine, verdict, times, after, limit },
+        }
+    }
 }
 
 /// `holdpoint history add`.
@@ -186,6 +231,7 @@ impl From<HistoryArgs> for HistoryRequest {
             HistoryCommand::List { store, select } => {
                 Self::List { store: store.into(), select: select.into() }
             }
+            HistoryCommand::Runs(args) => args.into(),
             HistoryCommand::Show { store, select, points } => {
                 Self::Show { store: store.into(), select: select.into(), points }
             }
@@ -199,4 +245,16 @@ impl From<HistoryArgs> for HistoryRequest {
 
 fn timestamp(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).ok_or_else(|| "a time in UTC is wanted, such as 2026-12-31T23:59:59Z".to_owned())
+}
+
+fn cursor(text: &str) -> Result<RunCursor, String> {
+    RunCursor::parse(text)
+        .ok_or_else(|| "a place that \"holdpoint history runs\" has named is wanted".to_owned())
+}
+
+fn verdict() -> impl TypedValueParser<Value = Verdict> {
+    PossibleValuesParser::new(Verdict::ALL.map(Verdict::as_str)).try_map(|text| {
+        let found = Verdict::ALL.into_iter().find(|verdict| verdict.as_str() == text);
+        found.ok_or("there is no such verdict")
+    })
 }

@@ -224,3 +224,31 @@ fn samples_are_pruned_before_runs() {
     assert_eq!(points(&list(&here, &[])), 0);
     here.run(&["history", "migrate"]).ends(0).prints(&["already"]);
 }
+
+#[test]
+fn runs_are_listed_page_by_page() {
+    let here = Here::new();
+    add_days(&here);
+    here.git(&["init", "--quiet", "-b", "perf"]);
+    here.run(&["run", "--suite", "suite.toml", "--history"]).ends(0);
+    let list = |more: &[&str]| -> Value {
+        let shown = here.run(&[&["--format", "json", "history", "runs"], more].concat());
+        serde_json::from_str(&shown.ends(0).stdout).unwrap()
+    };
+    let all = list(&["--limit", "100"]);
+    let times: Vec<&str> =
+        all["runs"].as_array().unwrap().iter().map(|run| run["timestamp_utc"].as_str().unwrap()).collect();
+    assert!(times.len() > 20 && times.is_sorted_by(|a, b| a >= b) && all["next"].is_null(), "{all}");
+    assert_eq!(all["runs"][0]["branch"], "perf");
+    let first = list(&["--limit", "2"]);
+    let second = list(&["--limit", "2", "--after", first["next"].as_str().unwrap()]);
+    assert_eq!([&first["runs"][0], &second["runs"][0]], [&all["runs"][0], &all["runs"][2]]);
+    assert_eq!(list(&["--branch", "perf"])["runs"].as_array().unwrap().len(), 1);
+    let shown = here.run(&["history", "runs", "--limit", "2"]);
+    shown.ends(0).prints(&["perf", "2 runs, older ones with --after 2026-"]);
+    here.run(&["history", "runs", "--branch", "nosuch"]).ends(0).prints(&["no run matches"]);
+    let wrong = here.run(&["history", "runs", "--after", "yesterday"]);
+    assert!(wrong.ends(64).stderr.contains("\"holdpoint history runs\" has named"), "{}", wrong.stderr);
+    let wrong = here.run(&["history", "runs", "--verdict", "fine"]);
+    assert!(wrong.ends(64).stderr.contains("regressed"), "{}", wrong.stderr);
+}

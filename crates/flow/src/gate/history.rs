@@ -8,7 +8,6 @@ use crate::command_result::CommandResult;
 use crate::error::FlowError;
 use crate::evidence::artifacts::{self, Writer};
 use crate::evidence::sealing::Sealing;
-use crate::future::is_future;
 use crate::histories::{self, Measured};
 use crate::judgement_with_samples::JudgementWithSamples;
 use crate::request::EvidenceFiles;
@@ -19,9 +18,9 @@ use holdpoint_gate::history::{
     accepted_revision_of, drifted, judge_history, last_good_of, level_of, needs_second_look,
 };
 use holdpoint_gate::{HasExitCode, tolerance_asked};
-use holdpoint_history::{Access, Location, NewPoint, RunRecord, Store, series_id};
+use holdpoint_history::{Access, Location, NewPoint, RunRecord, Store, is_future, series_id};
 use holdpoint_measure::machine::machine_for;
-use holdpoint_model::{Current, HistoryLevel, Report, Series, SeriesFilter, Suite, Track};
+use holdpoint_model::{Current, HistoryLevel, Report, Series, SeriesFilter, Suite, TimeRange, Track};
 use holdpoint_process::git::Repository;
 use holdpoint_render::markdown;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +43,7 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<CommandRe
     let mut sealing = Sealing::new(rules.key.clone(), &file(artifacts::REPORT));
     // Read before measuring: a history that cannot be read should not cost a run, and what is measured has no say in it. The
     // first run begins one.
-    let known = read_series(histories::open(location, Access::Create, watch)?.as_mut(), suite, watch)?;
+    let known = read_series(histories::open(location, Access::Create, watch)?.as_ref(), suite, watch)?;
     let mut second_looks = SecondLooks::plan(gate, &known);
     let measured = suites::ready(suite.clone())?;
     holdpoint_store::check_writable(&file(artifacts::REPORT))?;
@@ -96,7 +95,7 @@ pub(super) fn run(gate: &HistoryGate<'_>, watch: &dyn Watch) -> Result<CommandRe
 
 /// The series of a suite on this machine, by their ids. A point of a time that has not come yet would stay the newest until it has.
 fn read_series(
-    store: &mut dyn Store,
+    store: &dyn Store,
     suite: &Suite,
     watch: &dyn Watch,
 ) -> Result<BTreeMap<String, Series>, FlowError> {
@@ -108,7 +107,7 @@ fn read_series(
     let mut found = BTreeMap::new();
     for listed in store.list(&filter)? {
         let id = series_id(&listed.key);
-        let mut series = store.read(&id)?;
+        let mut series = store.read(&id, TimeRange::default())?;
         let points_count = series.points.len();
         series.points.retain(|point| !is_future(point.at));
         if series.points.len() < points_count {

@@ -4,8 +4,7 @@ use super::AddRequest;
 use crate::Watch;
 use crate::error::FlowError;
 use crate::evidence::artifacts;
-use crate::future::refuse_future;
-use crate::histories;
+use crate::histories::{self, refuse_future};
 use crate::interchange::imports;
 use holdpoint_history::{Access, RunRecord, Store};
 use holdpoint_model::{FileError, Kind, Revision, Stated, Timestamp, document};
@@ -17,9 +16,9 @@ const BATCH_POINTS: usize = 100_000;
 const BATCH_RUNS: usize = 10_000;
 
 /// Facts about a run that its file leaves out.
-pub struct Missing {
-    pub revision: Option<Revision>,
-    pub at: Option<Timestamp>,
+struct Missing {
+    revision: Option<Revision>,
+    at: Option<Timestamp>,
 }
 
 /// How much was added.
@@ -171,35 +170,7 @@ fn read_document(path: &Path, missing: &Missing, watch: &dyn Watch) -> Result<Op
             return Ok(None);
         }
     }
-    record(&text, path, missing).map(Some)
-}
-
-/// The run that a document of ours holds.
-pub fn record(text: &str, path: &Path, missing: &Missing) -> Result<RunRecord, FlowError> {
-    let at = |error: &FileError| at(path, error);
-    let format = |source| StoreError::Format { path: path.to_owned(), source };
-    match document::kind(text).map_err(format)? {
-        Some(Kind::Ab) => {
-            let mut ab: holdpoint_model::AbReport = document::read(text).map_err(format)?;
-            fill(&mut ab.head.revision, missing);
-            histories::sides_record(&ab, path)
-        }
-        Some(Kind::Comparison) => {
-            let mut judgement: Stated = document::read(text).map_err(format)?;
-            fill(&mut judgement.revision, missing);
-            RunRecord::comparison(&judgement).map_err(|error| at(&error))
-        }
-        Some(Kind::Trend) => {
-            let mut trend: holdpoint_model::Trend = document::read(text).map_err(format)?;
-            fill(&mut trend.revision, missing);
-            RunRecord::trend(&trend).map_err(|error| at(&error))
-        }
-        _ => {
-            let mut report: holdpoint_model::Report = document::read(text).map_err(format)?;
-            fill(&mut report.revision, missing);
-            RunRecord::report(&report).map_err(|error| at(&error))
-        }
-    }
+    Ok(Some(RunRecord::read(&text, missing.revision.as_ref(), histories::judge).map_err(format)?))
 }
 
 fn fill(revision: &mut Option<Revision>, missing: &Missing) {

@@ -1,10 +1,7 @@
 //! `holdpoint history`: every run kept, in one store.
 
 mod add;
-pub mod git;
-mod plumbing;
 mod request;
-mod tree;
 
 pub use request::{AcceptRequest, AddRequest, ExportRequest, HistoryForm, HistoryRequest, PruneRequest};
 
@@ -18,16 +15,17 @@ use holdpoint_interop::export;
 use holdpoint_measure::clock;
 use holdpoint_model::limits::one_line;
 use holdpoint_model::{
-    Acceptance, ExitCode, Point, Revision, Series, SeriesFilter, SeriesSummary, Timestamp, Track,
+    Acceptance, ExitCode, Point, Revision, RunPage, Series, SeriesFilter, SeriesSummary, TimeRange,
+    Timestamp, Track,
 };
 use serde_json::json;
-use std::path::Path;
 
 /// The outcome of a command.
 #[derive(Debug)]
 pub enum HistoryResult {
     Message(Message),
     Listed(Vec<SeriesSummary>),
+    Runs(RunPage),
     Shown {
         all: Vec<Series>,
         /// Newest points to show of each.
@@ -58,6 +56,9 @@ pub fn run(request: &HistoryRequest, watch: &dyn Watch) -> Result<CommandResult<
         }
         HistoryRequest::List { store, select } => {
             HistoryResult::Listed(open(store.as_ref(), watch)?.1.list(select)?)
+        }
+        HistoryRequest::Runs { store, filter } => {
+            HistoryResult::Runs(open(store.as_ref(), watch)?.1.runs(filter)?)
         }
         HistoryRequest::Show { store, select, points } => {
             HistoryResult::Shown { all: read(store.as_ref(), select, watch)?, points: *points }
@@ -94,7 +95,7 @@ pub(crate) fn find(
     select: &SeriesFilter,
     watch: &dyn Watch,
 ) -> Result<(Box<dyn Store>, Vec<SeriesSummary>), FlowError> {
-    let (location, mut store) = open(store, watch)?;
+    let (location, store) = open(store, watch)?;
     let found = store.list(select)?;
     if found.is_empty() { Err(no_series(&location)) } else { Ok((store, found)) }
 }
@@ -105,8 +106,8 @@ pub(crate) fn read(
     select: &SeriesFilter,
     watch: &dyn Watch,
 ) -> Result<Vec<Series>, FlowError> {
-    let (mut store, found) = find(store, select, watch)?;
-    found.iter().map(|series| Ok(store.read(&series.id)?)).collect()
+    let (store, found) = find(store, select, watch)?;
+    found.iter().map(|series| Ok(store.read(&series.id, TimeRange::default())?)).collect()
 }
 
 fn no_series(location: &Location) -> FlowError {
@@ -138,22 +139,22 @@ fn export(args: &ExportRequest, watch: &dyn Watch) -> Result<HistoryResult, Flow
 
 /// Joins a ref with the remote's and pushes the outcome, if that is asked for.
 fn push(remote: Option<&str>, location: &Location) -> Result<(), FlowError> {
-    match (remote, location) {
-        (Some(remote), Location::Git(name)) => git::exchange(name, remote, Path::new(".")),
-        _ => Ok(()),
+    match remote {
+        Some(remote) => Ok(location.exchange(remote)?),
+        None => Ok(()),
     }
 }
 
 /// Refuses to push what is not in git, before anything is changed.
 fn check_push(remote: Option<&str>, location: &Location) -> Result<(), FlowError> {
-    if remote.is_some() && !matches!(location, Location::Git(_)) {
+    if remote.is_some() && !location.has_remotes() {
         return Err(FlowError::Input("--push is for a history in git:REF".to_owned()));
     }
     Ok(())
 }
 
 fn prune(args: &PruneRequest, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
-    let (location, mut store) = open(args.store.as_ref(), watch)?;
+    let (location, store) = open(args.store.as_ref(), watch)?;
     check_push(args.push.as_deref(), &location)?;
     let before = match args.older_than {
         Some(days) => Some(now()?.days_before(days)),
@@ -188,10 +189,10 @@ fn accept(args: &AcceptRequest, watch: &dyn Watch) -> Result<HistoryResult, Flow
                 .to_owned(),
         ));
     }
-    let (location, mut store) = open(args.store.as_ref(), watch)?;
+    let (location, store) = open(args.store.as_ref(), watch)?;
     let (mut accepted, mut lines, mut is_any_short) = (Vec::new(), Vec::new(), false);
     for summary in store.list(&args.select)? {
-        let series = store.read(&summary.id)?;
+        let series = store.read(&summary.id, TimeRange::default())?;
         let Some(point) = accepted_point(&series, args.revision.as_deref()) else { continue };
         let key = &series.key;
         let name =

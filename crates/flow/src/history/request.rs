@@ -1,7 +1,7 @@
 //! What is asked of a history.
 
 use holdpoint_history::Location;
-use holdpoint_model::{SeriesFilter, Timestamp};
+use holdpoint_model::{RunFilter, SeriesFilter, Timestamp};
 use std::path::PathBuf;
 
 /// What to do with a history. Without a location it is that of the repository's suite, or the usual file.
@@ -11,6 +11,10 @@ pub enum HistoryRequest {
     List {
         store: Option<Location>,
         select: SeriesFilter,
+    },
+    Runs {
+        store: Option<Location>,
+        filter: RunFilter,
     },
     Show {
         store: Option<Location>,

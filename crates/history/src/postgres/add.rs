@@ -74,11 +74,13 @@ fn add_runs(
     let dirty: Vec<bool> = all().map(|record| record.revision.as_ref().is_some_and(|r| r.dirty)).collect();
     let versions: Vec<i64> =
         all().map(|record| versions.get(&record.versions_json()).copied().unwrap_or_default()).collect();
+    let branches: Vec<Option<&str>> = all().map(|record| record.branch.as_deref()).collect();
+    let machines: Vec<&str> = all().map(RunRecord::fingerprint).collect();
     let rows = transaction.query(
-        "INSERT INTO runs (hash, kind, suite, at, revision, dirty, versions)
-         SELECT * FROM unnest($1::bytea[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::boolean[], $7::bigint[])
+        "INSERT INTO runs (hash, kind, suite, at, revision, dirty, versions, branch, machine)
+         SELECT * FROM unnest($1::bytea[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::boolean[], $7::bigint[], $8::text[], $9::text[])
          ON CONFLICT DO NOTHING RETURNING hash, id",
-        &[&hashes, &kinds, &suites, &times, &commits, &dirty, &versions],
+        &[&hashes, &kinds, &suites, &times, &commits, &dirty, &versions, &branches, &machines],
     )?;
     let mut ids = vec![None; runs.len()];
     for row in rows {

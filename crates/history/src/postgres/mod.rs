@@ -5,15 +5,19 @@ mod add;
 mod query;
 mod tls;
 
+use crate::backend::Backend;
 use crate::error::HistoryError;
-use crate::location::without_password;
-use crate::record::RunRecord;
+use crate::pool::Pool;
+use crate::record::{Judge, RunRecord};
 use crate::rows::Known;
 use crate::schema::{Dialect, VERSION};
 use crate::store::{Access, Prune, Pruned, RunAt, Store, Values};
-use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
+use holdpoint_model::{
+    Acceptance, RunFilter, RunHash, RunPage, Series, SeriesFilter, SeriesSummary, TimeRange, Timestamp,
+};
 use postgres::error::SqlState;
 use postgres::{Client, Config, GenericClient, Transaction};
+use std::path::Path;
 use std::time::Duration;
 use tls::Tls;
 
@@ -31,15 +35,56 @@ const DIALECT: Dialect = Dialect {
     bytes: "BYTEA",
     float: "DOUBLE PRECISION",
     clustered: "",
+    key: "key_json::json",
 };
 
 /// Held while the schema is made or changed: the letters `hpnt`.
 const SCHEMA_LOCK: i64 = 0x6870_6e74;
 
-pub struct Postgres {
+/// URLs of servers: `postgres://…`.
+pub struct PostgreSql;
+
+impl Backend for PostgreSql {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["postgres://", "postgresql://"]
+    }
+
+    fn show(&self, place: &Path) -> String {
+        without_password(&place.to_string_lossy())
+    }
+
+    fn open(&self, place: &Path, access: Access, _: Judge) -> Result<Box<dyn Store>, HistoryError> {
+        Ok(Box::new(Postgres::open(&place.to_string_lossy(), access)?))
+    }
+
+    fn migrate(&self, place: &Path) -> Result<u32, HistoryError> {
+        migrate(&place.to_string_lossy())
+    }
+
+    fn force_version(&self, place: &Path, version: u32, rows: &str) -> Result<(), HistoryError> {
+        force_version(&place.to_string_lossy(), version, rows)
+    }
+}
+
+struct Postgres {
     server: Server,
+    sessions: Pool<Session>,
+}
+
+/// A connection, and the series that it has met.
+struct Session {
     client: Client,
     known: Known,
+}
+
+/// The URL less everything between the user's name and the host, and less its parameters, which may hold a password too.
+fn without_password(url: &str) -> String {
+    let url = url.split('?').next().unwrap_or(url);
+    let Some((scheme, rest)) = url.split_once("://") else { return "postgres".to_owned() };
+    match rest.rsplit_once('@') {
+        Some((user, host)) => format!("{scheme}://{}@{host}", user.split(':').next().unwrap_or(user)),
+        None => url.to_owned(),
+    }
 }
 
 /// How the server is reached.
@@ -50,7 +95,7 @@ struct Server {
 }
 
 impl Postgres {
-    pub fn open(url: &str, access: Access) -> Result<Self, HistoryError> {
+    fn open(url: &str, access: Access) -> Result<Self, HistoryError> {
         let server = Server::new(url)?;
         let mut client = server.connect()?;
         let found = version(&mut client).map_err(|error| server.failed(&error))?;
@@ -64,18 +109,26 @@ impl Postgres {
             found if found < VERSION => return Err(HistoryError::Older { place, found }),
             _ => {}
         }
-        Ok(Self { server, client, known: Known::new() })
+        Ok(Self { server, sessions: Pool::new(Session { client, known: Known::new() }) })
     }
 
     /// Runs statements in one transaction, again if the connection is lost or the server asks for it.
     fn change<T>(
-        &mut self,
+        &self,
         mut change: impl FnMut(&mut Transaction<'_>, &mut Known) -> Result<T, Failure>,
+    ) -> Result<T, HistoryError> {
+        let connect = || Ok(Session { client: self.server.connect()?, known: Known::new() });
+        self.sessions.with(connect, |session| self.change_in(session, &mut change))
+    }
+
+    fn change_in<T>(
+        &self,
+        Session { client, known }: &mut Session,
+        change: &mut impl FnMut(&mut Transaction<'_>, &mut Known) -> Result<T, Failure>,
     ) -> Result<T, HistoryError> {
         let mut pauses = PAUSES_MS.iter();
         loop {
-            let known = &mut self.known;
-            let outcome = self.client.transaction().map_err(Failure::Database).and_then(|mut transaction| {
+            let outcome = client.transaction().map_err(Failure::Database).and_then(|mut transaction| {
                 let done = change(&mut transaction, known)?;
                 transaction.commit()?;
                 Ok(done)
@@ -83,80 +136,83 @@ impl Postgres {
             let error = match outcome {
                 Ok(done) => return Ok(done),
                 Err(Failure::Content(what)) => {
+                    known.clear();
                     return Err(HistoryError::Failed { place: self.server.place.clone(), what });
                 }
                 Err(Failure::Database(error)) => error,
             };
             // Ids of series that were rolled back are nobody's.
-            self.known.clear();
+            known.clear();
             let Some(pause_ms) = pauses.next().filter(|_| is_worth_repeating(&error)) else {
                 return Err(self.server.failed(&error));
             };
             std::thread::sleep(Duration::from_millis(*pause_ms));
-            if self.client.is_closed() {
-                self.client = self.server.connect()?;
+            if client.is_closed() {
+                *client = self.server.connect()?;
             }
         }
     }
-}
 
-impl Postgres {
     fn no_series(&self, id: &str) -> HistoryError {
         HistoryError::NoSeries { place: self.server.place.clone(), id: id.to_owned() }
     }
 }
 
 impl Store for Postgres {
-    fn add(&mut self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError> {
+    fn add(&self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError> {
         self.change(|transaction, known| add::add(transaction, runs, known))
     }
 
-    fn known(&mut self, hashes: &[RunHash]) -> Result<Vec<bool>, HistoryError> {
+    fn known(&self, hashes: &[RunHash]) -> Result<Vec<bool>, HistoryError> {
         self.change(|transaction, _| query::known(transaction, hashes))
     }
 
-    fn list(&mut self, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, HistoryError> {
+    fn list(&self, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, HistoryError> {
         self.change(|transaction, _| query::list(transaction, filter))
     }
 
-    fn read(&mut self, id: &str) -> Result<Series, HistoryError> {
-        let found = self.change(|transaction, _| query::read(transaction, id))?;
+    fn runs(&self, filter: &RunFilter) -> Result<RunPage, HistoryError> {
+        self.change(|transaction, _| query::runs_page(transaction, filter))
+    }
+
+    fn read(&self, id: &str, times: TimeRange) -> Result<Series, HistoryError> {
+        let found = self.change(|transaction, _| query::read(transaction, id, times))?;
         found.ok_or_else(|| self.no_series(id))
     }
 
-    fn runs_at(&mut self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError> {
+    fn runs_at(&self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError> {
         self.change(|transaction, _| query::runs_at(transaction, id, times))
     }
 
-    fn values(&mut self, id: &str) -> Result<Values, HistoryError> {
+    fn values(&self, id: &str) -> Result<Values, HistoryError> {
         let found = self.change(|transaction, _| query::values(transaction, id))?;
         found.ok_or_else(|| self.no_series(id))
     }
 
-    fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {
+    fn accept(&self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {
         let done = self.change(|transaction, _| query::accept(transaction, id, acceptance))?;
         if done { Ok(()) } else { Err(self.no_series(id)) }
     }
 
-    fn document(&mut self, run: &RunHash) -> Result<Option<String>, HistoryError> {
+    fn document(&self, run: &RunHash) -> Result<Option<String>, HistoryError> {
         self.change(|transaction, _| query::document(transaction, run))
     }
 
-    fn old(&mut self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError> {
+    fn old(&self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError> {
         self.change(|transaction, _| query::old(transaction, prune))
     }
 
-    fn forget(&mut self, runs: &[RunHash]) -> Result<Pruned, HistoryError> {
+    fn forget(&self, runs: &[RunHash]) -> Result<Pruned, HistoryError> {
         self.change(|transaction, _| query::forget(transaction, runs))
     }
 
-    fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {
+    fn prune(&self, prune: &Prune) -> Result<Pruned, HistoryError> {
         self.change(|transaction, _| query::prune(transaction, prune))
     }
 }
 
 /// Takes an older store to this version; the version that it had.
-pub fn migrate(url: &str) -> Result<u32, HistoryError> {
+fn migrate(url: &str) -> Result<u32, HistoryError> {
     let server = Server::new(url)?;
     let mut client = server.connect()?;
     let place = server.place.clone();
@@ -270,10 +326,12 @@ fn set_up(client: &mut Client, to: u32) -> Result<(), postgres::Error> {
 }
 
 /// Makes a store of this version, or takes one to it, whether or not there is such a version.
-pub fn force_version(url: &str, version: u32) -> Result<(), HistoryError> {
+fn force_version(url: &str, version: u32, rows: &str) -> Result<(), HistoryError> {
     let server = Server::new(url)?;
     let mut client = server.connect()?;
-    set_up(&mut client, version).map_err(|error| server.failed(&error))
+    set_up(&mut client, version)
+        .and_then(|()| client.batch_execute(&DIALECT.spell(rows)))
+        .map_err(|error| server.failed(&error))
 }
 
 /// Why statements failed.

@@ -2,9 +2,14 @@
 
 use super::Failure;
 use crate::pack;
-use crate::rows::{self, Counts, PointRow, RunRow, Runs, SeriesRow, VerdictsByTime, WantedRuns};
+use crate::rows::{
+    self, Counts, ListedRun, PointRow, RunRow, Runs, RunsWanted, SeriesRow, VerdictsByTime, WantedRuns,
+};
 use crate::store::{Prune, PruneWhat, Pruned, RunAt, Values};
-use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp, Versions};
+use holdpoint_model::{
+    Acceptance, RunFilter, RunHash, RunPage, Series, SeriesFilter, SeriesSummary, TimeRange, Timestamp,
+    Versions,
+};
 use postgres::{Row, Transaction};
 use std::collections::{HashMap, HashSet};
 
@@ -63,9 +68,47 @@ fn machine_words(machines: &HashMap<String, String>, row: &SeriesRow) -> String 
     machines.get(fingerprint).cloned().unwrap_or_default()
 }
 
-pub fn read(transaction: &mut Transaction<'_>, id: &str) -> Result<Option<Series>, Failure> {
+pub fn runs_page(transaction: &mut Transaction<'_>, filter: &RunFilter) -> Result<RunPage, Failure> {
+    let wanted = RunsWanted::new(filter);
+    let found = transaction.query(
+        &rows::runs_question(),
+        &[
+            &wanted.since,
+            &wanted.until,
+            &wanted.at,
+            &wanted.hash,
+            &wanted.suite,
+            &wanted.branch,
+            &wanted.machine,
+            &wanted.verdict,
+            &wanted.limit,
+        ],
+    )?;
+    let listed = |row: &Row| {
+        Ok(ListedRun {
+            hash: hash(row.get(0))?.0,
+            kind: row.get(1),
+            suite: row.get(2),
+            at: row.get(3),
+            revision: row.get(4),
+            dirty: row.get(5),
+            branch: row.get(6),
+            machine: row.get(7),
+            words: row.get(8),
+            verdict: row.get(9),
+        })
+    };
+    let listed = found.iter().map(listed).collect::<Result<_, Failure>>()?;
+    rows::run_page(filter, listed).map_err(Failure::Content)
+}
+
+pub fn read(
+    transaction: &mut Transaction<'_>,
+    id: &str,
+    times: TimeRange,
+) -> Result<Option<Series>, Failure> {
     let Some(row) = find_series(transaction, id)? else { return Ok(None) };
-    let points = points(transaction, row.id)?;
+    let points = points(transaction, row.id, times)?;
     let runs = runs(transaction, &WantedRuns::of(&points))?;
     let machine = machine_words(&machines(transaction)?, &row);
     let (verdicts, accepted) = (verdicts(transaction, &row)?, accepted(transaction, row.id)?);
@@ -108,12 +151,17 @@ fn find_series(transaction: &mut Transaction<'_>, id: &str) -> Result<Option<Ser
 }
 
 /// Columns come as one array each: a message for every row costs more than the row.
-fn points(transaction: &mut Transaction<'_>, series: i64) -> Result<Vec<PointRow>, Failure> {
+fn points(
+    transaction: &mut Transaction<'_>,
+    series: i64,
+    times: TimeRange,
+) -> Result<Vec<PointRow>, Failure> {
+    let [since, until] = times.bounds();
     let row = transaction.query_one(
         "SELECT coalesce(array_agg(at), '{}'), coalesce(array_agg(run), '{}'), coalesce(array_agg(value), '{}'),
          coalesce(array_agg(low), '{}'), coalesce(array_agg(high), '{}'), coalesce(array_agg(samples), '{}')
-         FROM points WHERE series = $1",
-        &[&series],
+         FROM points WHERE series = $1 AND at >= $2 AND at < $3",
+        &[&series, &since, &until],
     )?;
     let (times, runs, values): (Vec<i64>, Vec<i64>, Vec<f64>) = (row.get(0), row.get(1), row.get(2));
     let (lows, highs, samples): (Vec<Option<f64>>, Vec<Option<f64>>, Vec<i64>) =

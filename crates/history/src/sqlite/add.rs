@@ -45,11 +45,13 @@ fn add_run(transaction: &Transaction<'_>, record: &RunRecord) -> Result<Option<i
     }
     let versions = add_versions(transaction, record)?;
     let mut insert = transaction.prepare_cached(
-        "INSERT INTO runs (hash, kind, suite, at, revision, dirty, versions) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO runs (hash, kind, suite, at, revision, dirty, versions, branch, machine) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
     let (revision, at) = (record.revision.as_ref(), record.at.millis());
     let (commit, dirty) = (revision.map(|r| r.commit.as_str()), revision.is_some_and(|r| r.dirty));
-    let id = insert.insert(params![hash, record.kind.as_str(), record.suite, at, commit, dirty, versions])?;
+    let (kind, suite, machine) = (record.kind.as_str(), &record.suite, record.fingerprint());
+    let id =
+        insert.insert(params![hash, kind, suite, at, commit, dirty, versions, record.branch, machine])?;
     if let Some(text) = record.kept_document() {
         let body = pack::pack(text).map_err(|error| Failure::Content(error.to_string()))?;
         let mut insert =

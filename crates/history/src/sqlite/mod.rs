@@ -1,30 +1,70 @@
-//! A history in a file of SQLite's. Writers take turns: each waits for the others, for a minute at most.
+//! A history in a file of SQLite's. Writers take turns: each waits for the others, for a minute at most. Readers wait for nobody.
 
 mod add;
 mod query;
 
+use crate::backend::Backend;
 use crate::error::HistoryError;
-use crate::record::RunRecord;
+use crate::pool::Pool;
+use crate::record::{Judge, RunRecord};
 use crate::rows::Known;
 use crate::schema::{Dialect, VERSION};
 use crate::store::{Access, Prune, Pruned, RunAt, Store, Values};
-use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
+use holdpoint_model::{
+    Acceptance, RunFilter, RunHash, RunPage, Series, SeriesFilter, SeriesSummary, TimeRange, Timestamp,
+};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a writer waits for others: two hundred at once with a hundred milliseconds each take a third of it.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
-const DIALECT: Dialect =
-    Dialect { id: "INTEGER PRIMARY KEY", bytes: "BLOB", float: "REAL", clustered: " WITHOUT ROWID" };
+const DIALECT: Dialect = Dialect {
+    id: "INTEGER PRIMARY KEY",
+    bytes: "BLOB",
+    float: "REAL",
+    clustered: " WITHOUT ROWID",
+    key: "key_json",
+};
 
 /// `application_id` of our files: the letters `hpnt`.
 const APPLICATION_ID: i64 = 0x6870_6e74;
 
+/// Files of SQLite's: any place that is no other backend's.
+pub struct SqliteFile;
+
+impl Backend for SqliteFile {
+    fn schemes(&self) -> &'static [&'static str] {
+        &[""]
+    }
+
+    fn is_file(&self) -> bool {
+        true
+    }
+
+    fn open(&self, place: &Path, access: Access, _: Judge) -> Result<Box<dyn Store>, HistoryError> {
+        Ok(Box::new(Sqlite::open(place, access)?))
+    }
+
+    fn migrate(&self, place: &Path) -> Result<u32, HistoryError> {
+        migrate(place)
+    }
+
+    fn force_version(&self, place: &Path, version: u32, rows: &str) -> Result<(), HistoryError> {
+        force_version(place, version, rows)
+    }
+}
+
 pub struct Sqlite {
-    connection: Connection,
+    sessions: Pool<Session>,
+    path: PathBuf,
     place: String,
+}
+
+/// A connection, and the series that it has met.
+struct Session {
+    connection: Connection,
     known: Known,
 }
 
@@ -38,26 +78,45 @@ impl Sqlite {
             0 => return Err(HistoryError::Missing { place }),
             _ => check_version(&place, found)?,
         }
-        Ok(Self { connection, place, known: Known::new() })
+        let sessions = Pool::new(Session { connection, known: Known::new() });
+        Ok(Self { sessions, path: path.to_owned(), place })
     }
 
     /// Runs statements that change the store: all of them or none, once no other writer is at it.
     fn change<T>(
-        &mut self,
-        change: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
+        &self,
+        change: impl FnOnce(&Transaction<'_>, &mut Known) -> Result<T, Failure>,
     ) -> Result<T, HistoryError> {
-        let place = &self.place;
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|error| failed(place, &error))?;
-        let done = change(&transaction).map_err(|failure| failure.at(place))?;
-        transaction.commit().map_err(|error| failed(place, &error))?;
-        Ok(done)
+        self.run(TransactionBehavior::Immediate, change)
     }
 
+    /// Asks questions about one state of the store, whatever others write meanwhile.
     fn ask<T>(&self, ask: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, HistoryError> {
-        ask(&self.connection).map_err(|failure| failure.at(&self.place))
+        self.run(TransactionBehavior::Deferred, |transaction, _| ask(transaction))
+    }
+
+    fn run<T>(
+        &self,
+        behavior: TransactionBehavior,
+        act: impl FnOnce(&Transaction<'_>, &mut Known) -> Result<T, Failure>,
+    ) -> Result<T, HistoryError> {
+        let connect = || {
+            let connection = connect(&self.path, &self.place, Access::Existing)?;
+            Ok(Session { connection, known: Known::new() })
+        };
+        self.sessions.with(connect, |Session { connection, known }| {
+            // On an error it stays empty: ids of series that were rolled back are nobody's.
+            let mut met = std::mem::take(known);
+            let act = || -> Result<T, Failure> {
+                let transaction = connection.transaction_with_behavior(behavior)?;
+                let done = act(&transaction, &mut met)?;
+                transaction.commit()?;
+                Ok(done)
+            };
+            let done = act().map_err(|failure| failure.at(&self.place))?;
+            *known = met;
+            Ok(done)
+        })
     }
 
     fn no_series(&self, id: &str) -> HistoryError {
@@ -66,60 +125,60 @@ impl Sqlite {
 }
 
 impl Store for Sqlite {
-    fn add(&mut self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError> {
-        let mut known = std::mem::take(&mut self.known);
-        // On an error it stays empty: ids of series that were rolled back are nobody's.
-        let added = self.change(|transaction| add::add(transaction, runs, &mut known))?;
-        self.known = known;
-        Ok(added)
+    fn add(&self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError> {
+        self.change(|transaction, known| add::add(transaction, runs, known))
     }
 
-    fn known(&mut self, hashes: &[RunHash]) -> Result<Vec<bool>, HistoryError> {
+    fn known(&self, hashes: &[RunHash]) -> Result<Vec<bool>, HistoryError> {
         self.ask(|connection| query::known(connection, hashes))
     }
 
-    fn list(&mut self, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, HistoryError> {
+    fn list(&self, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, HistoryError> {
         self.ask(|connection| query::list(connection, filter))
     }
 
-    fn read(&mut self, id: &str) -> Result<Series, HistoryError> {
-        let found = self.ask(|connection| query::read(connection, id))?;
+    fn runs(&self, filter: &RunFilter) -> Result<RunPage, HistoryError> {
+        self.ask(|connection| query::runs_page(connection, filter))
+    }
+
+    fn read(&self, id: &str, times: TimeRange) -> Result<Series, HistoryError> {
+        let found = self.ask(|connection| query::read(connection, id, times))?;
         found.ok_or_else(|| self.no_series(id))
     }
 
-    fn runs_at(&mut self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError> {
+    fn runs_at(&self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError> {
         self.ask(|connection| query::runs_at(connection, id, times))
     }
 
-    fn values(&mut self, id: &str) -> Result<Values, HistoryError> {
+    fn values(&self, id: &str) -> Result<Values, HistoryError> {
         let found = self.ask(|connection| query::values(connection, id))?;
         found.ok_or_else(|| self.no_series(id))
     }
 
-    fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {
-        let done = self.change(|transaction| query::accept(transaction, id, acceptance))?;
+    fn accept(&self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {
+        let done = self.change(|transaction, _| query::accept(transaction, id, acceptance))?;
         if done { Ok(()) } else { Err(self.no_series(id)) }
     }
 
-    fn document(&mut self, run: &RunHash) -> Result<Option<String>, HistoryError> {
+    fn document(&self, run: &RunHash) -> Result<Option<String>, HistoryError> {
         self.ask(|connection| query::document(connection, run))
     }
 
-    fn old(&mut self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError> {
+    fn old(&self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError> {
         self.ask(|connection| query::old(connection, prune))
     }
 
-    fn forget(&mut self, runs: &[RunHash]) -> Result<Pruned, HistoryError> {
-        self.change(|transaction| query::forget(transaction, runs))
+    fn forget(&self, runs: &[RunHash]) -> Result<Pruned, HistoryError> {
+        self.change(|transaction, _| query::forget(transaction, runs))
     }
 
-    fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {
-        self.change(|transaction| query::prune(transaction, prune))
+    fn prune(&self, prune: &Prune) -> Result<Pruned, HistoryError> {
+        self.change(|transaction, _| query::prune(transaction, prune))
     }
 }
 
 /// Takes an older file to this version; the version that it had.
-pub fn migrate(path: &Path) -> Result<u32, HistoryError> {
+fn migrate(path: &Path) -> Result<u32, HistoryError> {
     let place = path.display().to_string();
     let mut connection = connect(path, &place, Access::Existing)?;
     match version(&connection, &place)? {
@@ -201,10 +260,11 @@ fn set_up(connection: &mut Connection, place: &str, to: u32) -> Result<(), Histo
 }
 
 /// Makes a file of this version, or takes a file to it, whether or not there is such a version.
-pub fn force_version(path: &Path, version: u32) -> Result<(), HistoryError> {
+fn force_version(path: &Path, version: u32, rows: &str) -> Result<(), HistoryError> {
     let place = path.display().to_string();
     let mut connection = connect(path, &place, Access::Create)?;
-    set_up(&mut connection, &place, version)
+    set_up(&mut connection, &place, version)?;
+    connection.execute_batch(&DIALECT.spell(rows)).map_err(|error| failed(&place, &error))
 }
 
 /// Why statements failed.

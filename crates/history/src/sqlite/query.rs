@@ -2,9 +2,14 @@
 
 use super::Failure;
 use crate::pack;
-use crate::rows::{self, Counts, PointRow, RunRow, Runs, SeriesRow, VerdictsByTime, WantedRuns};
+use crate::rows::{
+    self, Counts, ListedRun, PointRow, RunRow, Runs, RunsWanted, SeriesRow, VerdictsByTime, WantedRuns,
+};
 use crate::store::{Prune, PruneWhat, Pruned, RunAt, Values};
-use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp, Versions};
+use holdpoint_model::{
+    Acceptance, RunFilter, RunHash, RunPage, Series, SeriesFilter, SeriesSummary, TimeRange, Timestamp,
+    Versions,
+};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use std::collections::HashMap;
 
@@ -57,12 +62,46 @@ fn machine_words(machines: &HashMap<String, String>, row: &SeriesRow) -> String 
     machines.get(fingerprint).cloned().unwrap_or_default()
 }
 
-pub fn read(connection: &Connection, id: &str) -> Result<Option<Series>, Failure> {
+pub fn runs_page(connection: &Connection, filter: &RunFilter) -> Result<RunPage, Failure> {
+    let wanted = RunsWanted::new(filter);
+    let mut statement = connection.prepare_cached(&rows::runs_question())?;
+    let found = statement.query_map(
+        params![
+            wanted.since,
+            wanted.until,
+            wanted.at,
+            wanted.hash,
+            wanted.suite,
+            wanted.branch,
+            wanted.machine,
+            wanted.verdict,
+            wanted.limit
+        ],
+        |row| {
+            Ok(ListedRun {
+                hash: row.get(0)?,
+                kind: row.get(1)?,
+                suite: row.get(2)?,
+                at: row.get(3)?,
+                revision: row.get(4)?,
+                dirty: row.get(5)?,
+                branch: row.get(6)?,
+                machine: row.get(7)?,
+                words: row.get(8)?,
+                verdict: row.get(9)?,
+            })
+        },
+    )?;
+    rows::run_page(filter, found.collect::<Result<_, _>>()?).map_err(Failure::Content)
+}
+
+pub fn read(connection: &Connection, id: &str, times: TimeRange) -> Result<Option<Series>, Failure> {
     let Some(row) = find_series(connection, id)? else { return Ok(None) };
     let mut statement = connection.prepare_cached(
-        "SELECT at, run, value, low, high, samples FROM points WHERE series = ? ORDER BY at, run",
+        "SELECT at, run, value, low, high, samples FROM points WHERE series = ? AND at >= ? AND at < ? ORDER BY at, run",
     )?;
-    let points = statement.query_map([row.id], |row| {
+    let [since, until] = times.bounds();
+    let points = statement.query_map([row.id, since, until], |row| {
         Ok(PointRow {
             at: row.get(0)?,
             run: row.get(1)?,

@@ -1,4 +1,4 @@
-//! The same cases on both databases.
+//! The same cases on every store.
 //!
 //! PostgreSQL's run on a server of their own, which is made and started here and ends with the test. Without PostgreSQL they are skipped,
 //! which is said aloud; with HOLDPOINT_REQUIRE_INTEROP set, as in `.ci/run`, they fail instead.
@@ -9,17 +9,30 @@ mod cases;
 mod server;
 mod tls;
 
-use cases::CASES;
+use cases::{CASES, DATABASE_CASES};
 use holdpoint_history::Location;
 
 const REQUIRED: &str = "HOLDPOINT_REQUIRE_INTEROP";
 
 #[test]
 fn sqlite_passes_every_case() {
-    for (name, case) in CASES {
+    for (name, case) in CASES.iter().chain(DATABASE_CASES) {
         let dir = tempfile::tempdir().unwrap();
         eprintln!("sqlite: {name}");
-        case(&Location::File(dir.path().join("deep/history.db")));
+        case(&Location::file(dir.path().join("deep/history.db")));
+    }
+}
+
+#[test]
+fn git_passes_the_cases_that_are_not_about_databases() {
+    let dir = tempfile::tempdir().unwrap();
+    let done = holdpoint_process::command("git").args(["init", "--quiet"]).arg(dir.path()).status();
+    assert!(done.unwrap().success());
+    // A ref is one of the repository here; the other tests name full paths.
+    std::env::set_current_dir(dir.path()).unwrap();
+    for (number, (name, case)) in CASES.iter().enumerate() {
+        eprintln!("git: {name}");
+        case(&Location::parse(&format!("git:refs/cases/{number}")));
     }
 }
 
@@ -30,7 +43,7 @@ fn postgresql_passes_every_case() {
         eprintln!("skipped: PostgreSQL's initdb is not installed");
         return;
     };
-    for (number, (name, case)) in CASES.iter().enumerate() {
+    for (number, (name, case)) in CASES.iter().chain(DATABASE_CASES).enumerate() {
         eprintln!("postgresql: {name}");
         case(&server.create_database(&format!("case{number}")));
     }

@@ -66,7 +66,7 @@ impl Server {
     pub fn create_database(&self, name: &str) -> Location {
         let socket = self.dir.path().to_str().unwrap();
         run(self.program("createdb").args(["-U", "holdpoint", "-h", socket, name]));
-        Location::Postgres(format!("postgres://holdpoint@/{name}?host={socket}&port={}", self.port))
+        Location::parse(&format!("postgres://holdpoint@/{name}?host={socket}&port={}", self.port))
     }
 
     /// How large a database is.

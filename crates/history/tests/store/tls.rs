@@ -1,5 +1,6 @@
 //! TLS to a real server, with an authority of its own.
 
+use crate::cases::judge;
 use crate::server::Server;
 use holdpoint_history::{Access, HistoryError, Location, Store, open};
 use std::path::Path;
@@ -45,9 +46,9 @@ pub fn a_server_is_believed_as_far_as_its_url_says() -> bool {
     let url = |host: &str, query: &str| {
         let authority = |name: &str| dir.path().join(name).display().to_string().replace('/', "%2F");
         let query = query.replace("CA", &authority("ca.pem")).replace("OTHER", &authority("other.pem"));
-        Location::Postgres(format!("postgres://holdpoint@{host}:{}/tls?{query}", server.port))
+        Location::parse(&format!("postgres://holdpoint@{host}:{}/tls?{query}", server.port))
     };
-    let open = |host: &str, query: &str| open(&url(host, query), Access::Create);
+    let open = |host: &str, query: &str| open(&url(host, query), Access::Create, judge);
     let refused = |host: &str, query: &str| {
         let error = open(host, query).err().unwrap();
         assert!(matches!(error, HistoryError::Place { .. }) && error.is_input(), "{error}");

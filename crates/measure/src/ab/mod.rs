@@ -99,6 +99,7 @@ pub fn begin(sides: &Sides, plan: AbPlan, base: Side, head: Side) -> AbReport {
         plan,
         base,
         head,
+        branch: machine::branch(sides.head.dir.as_deref().unwrap_or(Path::new("."))),
         machine: Some(machine::machine_for(&sides.head)),
         toolchain: machine::toolchain(),
         conditions: Default::default(),

@@ -150,8 +150,12 @@ impl Repository {
     pub fn default_branch(&self) -> String {
         let known = self.default_branch_ref();
         let known = known.map(|name| name.strip_prefix(REMOTE).unwrap_or(&name).to_owned());
-        let current = || self.line(&["symbolic-ref", "--quiet", "--short", "HEAD"]);
-        known.or_else(current).unwrap_or_else(|| "main".to_owned())
+        known.or_else(|| self.current_branch()).unwrap_or_else(|| "main".to_owned())
+    }
+
+    /// The branch that is checked out, if any is.
+    pub fn current_branch(&self) -> Option<String> {
+        self.line(&["symbolic-ref", "--quiet", "--short", "HEAD"])
     }
 
     /// The same as git takes it, where the repository has it: the remote's copy first, because the branch here may hold changes that

@@ -5,7 +5,7 @@ use crate::paint::{Ink, Style};
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text;
 use crate::units;
-use holdpoint_model::{Point, Series, SeriesKey, SeriesSummary, Timestamp};
+use holdpoint_model::{Point, RunPage, Series, SeriesKey, SeriesSummary, Timestamp};
 
 const LISTED: &[Column] = &[
     words("series"),
@@ -15,6 +15,16 @@ const LISTED: &[Column] = &[
     names("machine").drop(3),
     numbers("points"),
     words("last").drop(2),
+];
+
+const RUNS: &[Column] = &[
+    words("time"),
+    words("run").drop(3),
+    words("revision"),
+    names("branch").drop(1),
+    names("suite").drop(2),
+    names("machine").drop(4),
+    words("verdict"),
 ];
 
 const SHOWN: &[Column] = &[
@@ -52,6 +62,31 @@ pub fn history(all: &[SeriesSummary], style: Style) -> String {
     paragraphs(&[grid.render(style), last_line(style, Ink::Strong, "history", &sentence)])
 }
 
+/// A line for each run of a page, the newest first.
+pub fn runs(page: &RunPage, style: Style) -> String {
+    if page.runs.is_empty() {
+        return last_line(style, Ink::Strong, "history", "no run matches");
+    }
+    let mut grid = Grid::new(RUNS);
+    for run in &page.runs {
+        grid.push(vec![
+            Cell::new(&time(run.at)),
+            Cell::new(&run.run.to_string()[..12]),
+            Cell::new(&run.revision.as_ref().map(text::revision).unwrap_or_default()),
+            Cell::name(run.branch.as_deref().unwrap_or_default()),
+            Cell::name(&run.suite),
+            Cell::name(if run.machine_words.is_empty() { &run.machine } else { &run.machine_words }),
+            run.verdict.map_or_else(|| Cell::new(""), Cell::verdict),
+        ]);
+    }
+    let count = text::plural(page.runs.len() as u64, "run");
+    let sentence = match page.next {
+        Some(next) => format!("{count}, older ones with --after {next}"),
+        None => count,
+    };
+    paragraphs(&[grid.render(style), last_line(style, Ink::Strong, "history", &sentence)])
+}
+
 /// The newest points of each series.
 pub fn series(all: &[Series], points_shown: usize, style: Style) -> String {
     let parts: Vec<String> = all.iter().map(|series| one(series, points_shown, style)).collect();
@@ -82,7 +117,7 @@ fn row(series: &Series, point: &Point) -> Vec<Cell> {
     let accepted = series.accepted.iter().find(|accepted| accepted.run == point.run);
     let accepted = accepted.map(|accepted| format!("{}: {}", accepted.by, accepted.why));
     vec![
-        Cell::new(&point.at.to_string().replace('T', " ")[..19]),
+        Cell::new(&time(point.at)),
         Cell::new(&point.revision.as_ref().map(text::revision).unwrap_or_default()),
         Cell::new(&value(point.value)),
         Cell::new(&interval.unwrap_or_default()),
@@ -93,6 +128,10 @@ fn row(series: &Series, point: &Point) -> Vec<Cell> {
         point.verdict.map_or_else(|| Cell::new(""), Cell::verdict),
         Cell::name(&accepted.unwrap_or_default()),
     ]
+}
+
+fn time(at: Timestamp) -> String {
+    at.to_string().replace('T', " ")[..19].to_owned()
 }
 
 fn day(at: Timestamp) -> String {

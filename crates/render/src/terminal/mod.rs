@@ -30,7 +30,7 @@ pub use check::check;
 pub use devices::devices;
 pub use evidence::{attestation, replay_manifest, replay_verification, verified};
 pub use fuzz::{fuzz, replayed};
-pub use history::{history, series};
+pub use history::{history, runs, series};
 pub use judgement::{evidence_of_sides, judgement};
 pub use profile::{profile, profile_comparison};
 pub use report::report;

@@ -2,7 +2,8 @@
 
 use holdpoint_model::metric::Better;
 use holdpoint_model::{
-    Acceptance, Point, Revision, RunHash, Series, SeriesKey, SeriesSummary, Taken, Timestamp, Verdict,
+    Acceptance, Kind, Point, Revision, RunCursor, RunHash, RunPage, RunSummary, Series, SeriesKey,
+    SeriesSummary, Taken, Timestamp, Verdict,
 };
 use holdpoint_render::{Style, terminal};
 
@@ -71,4 +72,24 @@ fn a_list_has_a_line_for_each_series() {
     };
     insta::assert_snapshot!(terminal::history(&[summary], WIDE));
     assert!(terminal::history(&[], WIDE).contains("no series yet"));
+}
+
+#[test]
+fn a_page_of_runs_names_the_next_one() {
+    let series = some_series();
+    let summary = |point: &Point| RunSummary {
+        run: point.run,
+        kind: Kind::Report,
+        suite: series.key.suite.clone(),
+        at: point.at,
+        revision: point.revision.clone(),
+        branch: point.verdict.map(|_| "perf/sort".to_owned()),
+        machine: "f00d".to_owned(),
+        machine_words: series.machine.clone(),
+        verdict: point.verdict,
+    };
+    let runs: Vec<RunSummary> = series.points.iter().rev().map(summary).collect();
+    let next = runs.last().map(|run| RunCursor { at: run.at, run: run.run });
+    insta::assert_snapshot!(terminal::runs(&RunPage { runs, next }, WIDE));
+    assert!(terminal::runs(&RunPage::default(), WIDE).contains("no run matches"));
 }

@@ -119,6 +119,7 @@ impl Sides {
             plan: self.plan.clone(),
             base: self.base.clone(),
             head: self.head.clone(),
+            branch: None,
             machine: Some(machine()),
             toolchain: self.toolchain.clone(),
             conditions: Default::default(),

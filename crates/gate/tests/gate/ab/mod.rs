@@ -85,6 +85,7 @@ pub(super) fn report(workloads: Vec<AbWorkload>) -> AbReport {
         plan: plan(),
         base: side("main"),
         head: side("change"),
+        branch: None,
         machine: None,
         toolchain: Toolchain {
             holdpoint: "0.1.0".to_owned(),

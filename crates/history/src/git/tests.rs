@@ -1,12 +1,13 @@
 //! Histories with files that cannot be read, or that are too many.
 
 use super::*;
-use holdpoint_evidence::hash;
 use std::io::Write;
 use std::process::Stdio;
 
+/// There are no two sides in these histories.
+const JUDGE: Judge = |_| Err("not judged here".to_owned());
 const REF: &str = "refs/holdpoint/history";
-const REPORT: &str = include_str!("../../../../model/tests/data/report-v1.json");
+const REPORT: &str = include_str!("../../../model/tests/data/report-v1.json");
 
 /// A repository whose history holds these files.
 fn history_of(files: &[(String, String)]) -> tempfile::TempDir {
@@ -22,7 +23,7 @@ fn history_of(files: &[(String, String)]) -> tempfile::TempDir {
 }
 
 fn run(text: &str) -> (String, String) {
-    (format!("runs/00/{}.json", hash::bytes(text.as_bytes())), text.to_owned())
+    (format!("runs/00/{}.json", hash_of(text)), text.to_owned())
 }
 
 #[test]
@@ -32,8 +33,8 @@ fn bad_files_are_named_and_left_out_and_all_others_are_read() {
     let others = [("runs/notes.txt", "?"), ("accepted/bad.json", "{"), ("README.md", "hi")];
     let others = others.map(|(path, text)| (path.to_owned(), text.to_owned()));
     let dir = history_of(&[vec![large.clone(), edited.clone(), run(REPORT)], others.to_vec()].concat());
-    let limits = Limits { file_bytes: REPORT.len() as u64, ..Limits::default() };
-    let mut store = open_with(REF, Access::Existing, dir.path(), limits).unwrap();
+    let limits = BlobLimits { file_bytes: REPORT.len() as u64, ..LIMITS };
+    let store = GitStore::open(REF, Access::Existing, dir.path(), limits, JUDGE).unwrap();
     assert!(!store.list(&SeriesFilter::default()).unwrap().is_empty());
     let why = |path: &str| store.left_out.iter().find(|line| line.starts_with(path)).unwrap();
     assert!(why(&large.0).contains("over the limit"), "{}", why(&large.0));
@@ -47,7 +48,7 @@ fn a_few_trees_that_list_millions_of_files_are_refused() {
     let dir = history_of(&[run(REPORT)]);
     let repository = Repository::open(dir.path(), REF).unwrap();
     let git = |arguments: &[&str], input: &str| {
-        let mut git = holdpoint_process::git::checkout_command(dir.path());
+        let mut git = holdpoint_process::git::Repository::around(dir.path()).command(&[]);
         let mut child = git.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap().trim().to_owned()
@@ -60,12 +61,14 @@ fn a_few_trees_that_list_millions_of_files_are_refused() {
     let tree = git(&["mktree"], &format!("{entry}\truns\n"));
     let bomb = repository.commit_tree(&tree, &[], "bomb").unwrap();
     let whole = repository.commit(REF).unwrap();
-    assert!(join(&repository, REF, &bomb).is_err());
+    assert!(exchange::join(&repository, REF, &bomb).is_err());
     assert_eq!(repository.commit(REF).unwrap(), whole, "the ref is as it was");
     assert!(repository.move_ref(REF, &bomb, whole.as_deref()).unwrap());
-    let error = open_with(REF, Access::Existing, dir.path(), Limits::default()).err().unwrap().to_string();
+    let error = GitStore::open(REF, Access::Existing, dir.path(), LIMITS, JUDGE).err().unwrap().to_string();
     assert!(
-        error.contains("git:refs/holdpoint/history: its commit") && error.contains("set the ref back"),
+        error.contains("git:refs/holdpoint/history: ")
+            && error.contains("lists more than")
+            && error.contains("set the ref back"),
         "{error}"
     );
 }
@@ -101,7 +104,7 @@ fn runs_of_the_future_and_changes_accepted_by_nobody_are_left_out() {
     };
     let later = run(&later.to_string());
     let dir = history_of(&[run(REPORT), later.clone(), accepted("Ada"), accepted("anyone")]);
-    let store = open_with(REF, Access::Existing, dir.path(), Limits::default()).unwrap();
+    let store = GitStore::open(REF, Access::Existing, dir.path(), LIMITS, JUDGE).unwrap();
     let why = |path: &str| store.left_out.iter().find(|line| line.starts_with(path)).unwrap();
     assert!(why(&later.0).contains("one of the clocks is off"), "{}", why(&later.0));
     assert!(why("accepted/anyone").contains("\"anyone\" does not name a person"));
@@ -112,11 +115,11 @@ fn runs_of_the_future_and_changes_accepted_by_nobody_are_left_out() {
 fn no_more_is_read_at_once_than_all_files_may_have() {
     let runs = [REPORT.to_owned(), format!("{REPORT}\n")].map(|text| run(&text));
     let dir = history_of(&runs);
-    let limits = Limits { left_bytes: REPORT.len() as u64 + 1, batch_bytes: 1, ..Limits::default() };
-    let store = open_with(REF, Access::Existing, dir.path(), limits).unwrap();
+    let limits = BlobLimits { left_bytes: REPORT.len() as u64 + 1, batch_bytes: 1, ..LIMITS };
+    let store = GitStore::open(REF, Access::Existing, dir.path(), limits, JUDGE).unwrap();
     assert_eq!(store.left_out.len(), 1, "{:?}", store.left_out);
     // What was read is known the next time, and takes none of it.
-    let again = Limits { left_bytes: REPORT.len() as u64 + 1, ..Limits::default() };
-    let store = open_with(REF, Access::Existing, dir.path(), again).unwrap();
+    let again = BlobLimits { left_bytes: REPORT.len() as u64 + 1, ..LIMITS };
+    let store = GitStore::open(REF, Access::Existing, dir.path(), again, JUDGE).unwrap();
     assert_eq!(store.left_out, [""; 0]);
 }

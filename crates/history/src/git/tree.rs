@@ -3,8 +3,8 @@
 //! Joining takes the files of both. A summary takes the place of its run, and a run that was removed leaves a mark that takes the place of
 //! both: so pruning is joined like everything else, and nobody brings back what another has pruned.
 
-use super::plumbing::File;
 use holdpoint_model::RunHash;
+use holdpoint_process::git::TreeFile as File;
 use std::collections::HashSet;
 
 /// Runs as they were added, named after their hash.
