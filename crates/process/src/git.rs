@@ -157,8 +157,16 @@ impl Repository {
         if output.status.success() {
             return Ok(output);
         }
-        let (dir, action) = (self.dir.clone(), action.to_owned());
-        Err(GitError::Failed { dir, action, detail: complaint(&output) })
+        Err(GitError::Failed {
+            dir: self.place_named(),
+            action: action.to_owned(),
+            detail: complaint(&output),
+        })
+    }
+
+    /// For people: `.` names nothing.
+    fn place_named(&self) -> PathBuf {
+        self.root().unwrap_or(&self.dir).to_owned()
     }
 }
 

@@ -60,7 +60,10 @@ impl Repository {
         if output.status.success() {
             return Ok(output);
         }
-        let (dir, action) = (self.dir.clone(), action.to_owned());
-        Err(GitError::Remote { dir, action, detail: complaint(&output) })
+        Err(GitError::Remote {
+            dir: self.place_named(),
+            action: action.to_owned(),
+            detail: complaint(&output),
+        })
     }
 }
