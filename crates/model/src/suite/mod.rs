@@ -13,7 +13,7 @@ mod size;
 
 pub use engine::{EngineSpec, OP_INFERENCE, Provider, ShapeCase, ShapeError, WORKER_ENGINE};
 pub use fuzz::{FuzzLimits, OnInaccurate};
-pub use gate::{GateSettings, OnInconclusive, WorkloadGate, find_path_problem};
+pub use gate::{GateSettings, OnInconclusive, WorkloadGate};
 pub use harness::{BenchSpec, HarnessFrom, HarnessKind, HarnessSpec};
 pub use history::HistorySettings;
 pub use kernel::{
