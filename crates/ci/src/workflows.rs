@@ -4,7 +4,7 @@
 //! for. Settings that would not be plain text in YAML or in a shell are refused. Lines between [`YOURS`] and [`END`] are the
 //! maintainer's: they may differ, and are kept.
 
-use holdpoint_model::suite::find_path_problem;
+use holdpoint_model::pattern::find_glob_problem;
 use std::collections::BTreeMap;
 
 /// Actions, by the commit that the tag named when it was looked up. Dependabot reads and moves both.
@@ -251,7 +251,7 @@ fn file(name: &'static str, value: &str) -> Result<String, SettingError> {
         _ if value.starts_with('/') || value.split('/').any(|part| part == "..") => {
             unfit("it must lie in the repository, and be given from its root")
         }
-        _ if find_path_problem(value).is_some() => unfit(find_path_problem(value).unwrap_or_default()),
+        _ if find_glob_problem(value).is_some() => unfit(find_glob_problem(value).unwrap_or_default()),
         _ if !value.chars().all(is_plain) => unfit("its name may have letters, digits and _-./+@"),
         _ => one_line(name, value),
     }

@@ -8,7 +8,7 @@ mod pipelines;
 use holdpoint_ci::guard::{
     Decision, EventError, Filter, GitHub, GitLab, Mode, Ruling, Settings, github, gitlab,
 };
-use holdpoint_model::suite::find_path_problem;
+use holdpoint_model::pattern::find_glob_problem;
 use pipelines::merge_request;
 use serde_json::{Value, json};
 
@@ -149,10 +149,10 @@ fn paths_that_no_file_has_are_known() {
     for path in
         ["./src/**", "src//**", "src/", "../x", "a/../b", "a/./b", "/src", ".", "!src/**", ":(attr:x)", "-x"]
     {
-        assert!(find_path_problem(path).is_some(), "{path}");
+        assert!(find_glob_problem(path).is_some(), "{path}");
     }
     for path in ["src/**", "**/*.cu", "..a/.b", "*"] {
-        assert_eq!(find_path_problem(path), None, "{path}");
+        assert_eq!(find_glob_problem(path), None, "{path}");
     }
 }
 

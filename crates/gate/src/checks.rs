@@ -1,6 +1,6 @@
 //! Checks of a judgement: how one is made of a row, and what all of them amount to. The same under every policy.
 
-use crate::compare::{Busier, Found, Row};
+use crate::compare::{Busier, CurrentValue, MetricRow};
 use holdpoint_model::{Check, CheckStatus, Verdict};
 
 /// The worst verdict of all checks. Nothing judged is nothing known: missing is never good.
@@ -15,23 +15,23 @@ pub(crate) fn overall_status(checks: &[Check]) -> &'static str {
 }
 
 /// A time that may be compared is judged by the rule; what else a run may have is the same under all of them.
-pub(crate) fn check(row: &Row, allowed_max_ms: Option<f64>, rule: impl FnOnce(f64) -> Check) -> Check {
+pub(crate) fn check(row: &MetricRow, allowed_max_ms: Option<f64>, rule: impl FnOnce(f64) -> Check) -> Check {
     let (status, verdict, reason) = match &row.found {
-        Found::Value(current_ms) => return unless_busier(row, rule(*current_ms)),
-        Found::Incomparable(_, problem) => {
+        CurrentValue::Value(current_ms) => return unless_busier(row, rule(*current_ms)),
+        CurrentValue::Incomparable(_, problem) => {
             (CheckStatus::Inconclusive, Verdict::Inconclusive, problem.clone())
         }
         // The originals' rule under either policy: what the baseline has, the run must have.
-        Found::Missing => {
+        CurrentValue::Missing => {
             let reason =
                 "the baseline has this metric, the run does not; was the workload removed or renamed?";
             (CheckStatus::Missing, Verdict::Regressed, reason.to_owned())
         }
-        Found::Skipped(reason) => (CheckStatus::Skipped, Verdict::Skipped, reason.clone()),
-        Found::Failed(cause) => (CheckStatus::Fail, Verdict::Broken, cause.clone()),
+        CurrentValue::Skipped(reason) => (CheckStatus::Skipped, Verdict::Skipped, reason.clone()),
+        CurrentValue::Failed(cause) => (CheckStatus::Fail, Verdict::Broken, cause.clone()),
     };
     let current_ms = match row.found {
-        Found::Incomparable(current_ms, _) => Some(current_ms),
+        CurrentValue::Incomparable(current_ms, _) => Some(current_ms),
         _ => None,
     };
     Check { current_ms, allowed_max_ms, ..check_with_status(row, status, verdict, reason) }
@@ -39,7 +39,7 @@ pub(crate) fn check(row: &Row, allowed_max_ms: Option<f64>, rule: impl FnOnce(f6
 
 /// A slowdown on a machine that was busier than for the baseline is no evidence against the code, unless others cannot explain it. The
 /// times of a run contain its waits for a CPU.
-fn unless_busier(row: &Row, check: Check) -> Check {
+fn unless_busier(row: &MetricRow, check: Check) -> Check {
     let was_ms = row.baseline.value_ms;
     let may_be_theirs = |busier: &Busier| check.current_ms.is_some_and(|is| is < was_ms * busier.times_max);
     match &row.busier {
@@ -63,11 +63,11 @@ pub(crate) fn status_of(verdict: Verdict) -> CheckStatus {
 }
 
 /// A check of a row by its verdict.
-pub(crate) fn row_check(row: &Row, verdict: Verdict, reason: String) -> Check {
+pub(crate) fn row_check(row: &MetricRow, verdict: Verdict, reason: String) -> Check {
     check_with_status(row, status_of(verdict), verdict, reason)
 }
 
-fn check_with_status(row: &Row, status: CheckStatus, verdict: Verdict, reason: String) -> Check {
+fn check_with_status(row: &MetricRow, status: CheckStatus, verdict: Verdict, reason: String) -> Check {
     Check {
         workload: row.workload.clone(),
         baseline_ms: Some(row.baseline.value_ms),

@@ -22,7 +22,7 @@ pub struct Comparison {
     /// The run's revision.
     pub revision: Option<Revision>,
     /// One row per metric of the baseline, sorted by name.
-    pub rows: Vec<Row>,
+    pub rows: Vec<MetricRow>,
     /// Metrics of the run that the baseline does not have.
     pub ungated: Vec<String>,
     /// Notes for the reader.
@@ -31,13 +31,13 @@ pub struct Comparison {
 
 /// One metric.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct MetricRow {
     /// Its name.
     pub metric: String,
     /// The workload it belongs to, if known.
     pub workload: Option<String>,
     pub baseline: BaselineMetric,
-    pub found: Found,
+    pub found: CurrentValue,
     /// That the machine was busier than for the baseline, where that matters to the metric.
     pub busier: Option<Busier>,
     /// That it was less busy, or may have been.
@@ -54,7 +54,7 @@ pub struct Busier {
 
 /// A metric in the run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum CurrentValue {
     /// A time of the same workload on the same kind of machine.
     Value(f64),
     /// A time that may not be compared, and why.
@@ -73,7 +73,7 @@ pub fn compare(current: &Current, baseline: &Baseline, allow: Allow) -> Comparis
         .filter(|_| !allow.machine)
         .or_else(|| lock_difference(current, baseline).filter(|_| !allow.environment));
     let (busier, quieter) = (busier(current, baseline), quieter(current, baseline));
-    let rows = baseline.metrics.iter().map(|(metric, was)| Row {
+    let rows = baseline.metrics.iter().map(|(metric, was)| MetricRow {
         metric: metric.clone(),
         workload: was.workload.clone().or_else(|| current.metrics.get(metric)?.workload.clone()),
         baseline: was.clone(),
@@ -94,23 +94,29 @@ pub fn compare(current: &Current, baseline: &Baseline, allow: Allow) -> Comparis
     }
 }
 
-fn find(current: &Current, metric: &str, was: &BaselineMetric, of_all: Option<&str>, allow: Allow) -> Found {
+fn find(
+    current: &Current,
+    metric: &str,
+    was: &BaselineMetric,
+    of_all: Option<&str>,
+    allow: Allow,
+) -> CurrentValue {
     match (current.metrics.get(metric), current.unmeasured.get(metric)) {
         (Some(is), _) => {
             let identities = was.identity.as_ref().zip(is.identity.as_ref());
             let problem = identities.and_then(|(was, is)| identity_difference(was, is, allow));
             let problem = problem.or_else(|| unchecked(was, is.answer_checked));
             match problem.or_else(|| of_all.map(str::to_owned)) {
-                Some(problem) => Found::Incomparable(is.value_ms, problem),
-                None => Found::Value(is.value_ms),
+                Some(problem) => CurrentValue::Incomparable(is.value_ms, problem),
+                None => CurrentValue::Value(is.value_ms),
             }
         }
-        (None, Some(Unmeasured::Skipped(reason))) => Found::Skipped(reason.clone()),
-        (None, Some(Unmeasured::Failed(cause))) => Found::Failed(cause.clone()),
+        (None, Some(Unmeasured::Skipped(reason))) => CurrentValue::Skipped(reason.clone()),
+        (None, Some(Unmeasured::Failed(cause))) => CurrentValue::Failed(cause.clone()),
         (None, None) if current.status.as_deref() == Some("skipped") => {
-            Found::Skipped("the whole run was skipped".to_owned())
+            CurrentValue::Skipped("the whole run was skipped".to_owned())
         }
-        (None, None) => Found::Missing,
+        (None, None) => CurrentValue::Missing,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Decides, by a named policy, what the facts amount to.
 
 use crate::checks::{blank, overall_status, overall_verdict};
-use crate::compare::{Comparison, Row, compare};
+use crate::compare::{Comparison, MetricRow, compare};
 use crate::tolerance::{self, TOLERANCE};
 use crate::{Judgement, Policy};
 use holdpoint_model::judgement::STATUS_METRIC;
@@ -59,7 +59,7 @@ pub fn judge(comparison: &Comparison, policy: Policy) -> Judgement {
 pub(crate) fn judge_by(
     comparison: &Comparison,
     policy_name: &str,
-    rule: impl Fn(&Row) -> Check,
+    rule: impl Fn(&MetricRow) -> Check,
 ) -> Judgement {
     let status = status_check(comparison);
     let mut checks: Vec<Check> = status.into_iter().chain(comparison.rows.iter().map(rule)).collect();

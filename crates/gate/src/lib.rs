@@ -35,7 +35,7 @@ pub mod waivers;
 
 pub use again::{AgainError, Evidence, judge_again};
 pub use bisect::{bisect_step, half_of_change, is_search_finished};
-pub use compare::{Comparison, Found, Row, compare};
+pub use compare::{Comparison, CurrentValue, MetricRow, compare};
 pub use contradiction::contradiction;
 pub use ended::{Ended, overall};
 pub use exit_code::HasExitCode;

@@ -2,7 +2,7 @@
 
 use crate::Judgement;
 use crate::checks::{self, row_check};
-use crate::compare::{Row, compare};
+use crate::compare::{MetricRow, compare};
 use crate::judge::judge_by;
 use crate::policy::{Policy, disjoint_ci};
 use crate::too_fast;
@@ -20,7 +20,7 @@ pub fn compare_reports_disjoint_ci(baseline: &Report, current: &Report, allow: A
     })
 }
 
-fn check(row: &Row, baseline: &Report, current: &Report, current_ms: f64) -> Check {
+fn check(row: &MetricRow, baseline: &Report, current: &Report, current_ms: f64) -> Check {
     let blocks = |report: &Report| row.workload.as_ref().and_then(|name| blocks_ms(report, name));
     let judged =
         blocks(baseline).zip(blocks(current)).and_then(|(base, head)| disjoint_ci::compare(&base, &head));

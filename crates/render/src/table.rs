@@ -4,22 +4,15 @@ use crate::escape;
 use crate::paint::{Ink, Style};
 use crate::text;
 use crate::units::{self, MISSING};
-use comfy_table::{
-    CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
-};
 use holdpoint_model::Verdict;
 use std::borrow::Cow;
 
-/// Space between columns: the padding, and the column that the library leaves for a line.
+/// Space between columns.
 const GAP: usize = 2;
 /// A name may be broken over lines rather than push other columns out, but not below this width.
 const NAME_KEPT: usize = 44;
 /// Below this width a broken name is harder to read than a line that is too long.
 const NAME_MIN: usize = 16;
-const LINES: TableStyle = TableStyle::new()
-    .header_lines(ContentLineStyle::none())
-    .header_separator(LineStyle::none().fill('─').junction('─'))
-    .content_lines(ContentLineStyle::none());
 
 /// One cell. Its text may come from outside: it is made harmless when it is written.
 #[derive(Clone, Debug)]
@@ -200,9 +193,17 @@ impl Grid {
         }
         self.drop_empty();
         self.drop_until_it_fits(style);
-        let table = self.table(style);
-        let footer = self.footer.map(|footer| style.paint(Ink::Dim, &footer) + "\n");
-        table.lines().map(|line| finish(&line, style)).chain(footer).collect()
+        let widths = self.widths(style);
+        let titles = self.columns.iter().map(|column| (Ink::Dim, &*column.title));
+        let mut out = self.row(&titles.collect::<Vec<_>>(), &widths, style);
+        let rule = "─".repeat(widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1));
+        out.push_str(&format!("{}\n", style.paint(Ink::Dim, &rule)));
+        for row in &self.rows {
+            let cells: Vec<_> = row.iter().map(|cell| (cell.ink, cell.text.as_str())).collect();
+            out.push_str(&self.row(&cells, &widths, style));
+        }
+        out.extend(self.footer.map(|footer| style.paint(Ink::Dim, &footer) + "\n"));
+        out
     }
 
     fn drop_empty(&mut self) {
@@ -233,40 +234,84 @@ impl Grid {
 
     /// The width of the table where names take no more than `name_max`.
     fn width(&self, name_max: usize) -> usize {
-        let widest = |i: usize| {
-            let cells = self.rows.iter().map(|row| text::width(&row[i].text));
-            let widest = cells.max().unwrap_or(0).max(text::width(&self.columns[i].title));
-            if self.columns[i].kind == Kind::Names { widest.min(name_max) } else { widest }
-        };
-        (0..self.columns.len()).map(widest).sum::<usize>() + GAP * self.columns.len().saturating_sub(1)
+        let widths = (0..self.columns.len()).map(|i| match self.columns[i].kind {
+            Kind::Names => self.widest(i).min(name_max),
+            Kind::Words | Kind::Numbers => self.widest(i),
+        });
+        widths.sum::<usize>() + GAP * self.columns.len().saturating_sub(1)
     }
 
-    fn table(&self, style: Style) -> Table {
-        let mut table = Table::new();
-        table.load_style(LINES).force_no_tty();
-        table.set_header(self.columns.iter().map(|column| style.paint(Ink::Dim, &column.title)));
-        for row in &self.rows {
-            table.add_row(row.iter().map(|cell| style.paint(cell.ink, &cell.text)));
+    /// The width of the widest cell of a column.
+    fn widest(&self, column: usize) -> usize {
+        let cells = self.rows.iter().map(|row| text::width(&row[column].text));
+        cells.max().unwrap_or(0).max(text::width(&self.columns[column].title))
+    }
+
+    /// The width of each column: names are broken where the table would be too wide and they stay readable.
+    fn widths(&self, style: Style) -> Vec<usize> {
+        let mut widths: Vec<usize> = (0..self.columns.len()).map(|i| self.widest(i)).collect();
+        let most = style.width.map(usize::from).filter(|most| self.width(NAME_MIN) <= *most);
+        let most = most.map_or(usize::MAX, |most| most - GAP * self.columns.len().saturating_sub(1));
+        if widths.iter().sum::<usize>() <= most {
+            return widths;
         }
-        if let Some(columns) = style.width.filter(|columns| self.width(NAME_MIN) <= usize::from(*columns)) {
-            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+        while widths.iter().sum::<usize>() > most {
+            let names = (0..widths.len()).filter(|i| self.columns[*i].kind == Kind::Names);
+            let Some(widest) = names.max_by_key(|i| widths[*i]) else { break };
+            widths[widest] -= 1;
         }
-        let last = self.columns.len().saturating_sub(1);
-        for ((i, column), ours) in table.column_iter_mut().enumerate().zip(&self.columns) {
-            column.set_padding((0, if i == last { 0 } else { GAP as u16 - 1 }));
-            if ours.kind == Kind::Numbers {
-                column.set_cell_alignment(CellAlignment::Right);
+        // Broken names may need less than they were given.
+        for (i, width) in widths.iter_mut().enumerate() {
+            let lines = self.rows.iter().flat_map(|row| fold(&row[i].text, *width));
+            let widest = lines.map(|line| text::width(&line)).max().unwrap_or(0);
+            *width = widest.max(text::width(&self.columns[i].title));
+        }
+        widths
+    }
+
+    /// A row, over as many lines as its longest name takes.
+    fn row(&self, cells: &[(Ink, &str)], widths: &[usize], style: Style) -> String {
+        let folded: Vec<Vec<String>> =
+            cells.iter().zip(widths).map(|((_, text), width)| fold(text, *width)).collect();
+        let height = folded.iter().map(Vec::len).max().unwrap_or(0);
+        let mut out = String::new();
+        for at in 0..height {
+            let mut line = String::new();
+            for (i, lines) in folded.iter().enumerate() {
+                let part = lines.get(at).map_or("", String::as_str);
+                let (space, part) =
+                    (" ".repeat(widths[i].saturating_sub(text::width(part))), style.paint(cells[i].0, part));
+                let is_number = self.columns[i].kind == Kind::Numbers;
+                let cell = if is_number { space + &part } else { part + &space };
+                line.push_str(&cell);
+                line.push_str(&" ".repeat(GAP));
             }
-            if ours.kind != Kind::Names {
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            }
+            out.push_str(line.trim_end());
+            out.push('\n');
         }
-        table
+        out
     }
 }
 
-fn finish(line: &str, style: Style) -> String {
-    let line = line.trim_end();
-    let rule = !line.is_empty() && line.chars().all(|c| c == '─');
-    format!("{}\n", if rule { style.paint(Ink::Dim, line) } else { line.to_owned() })
+/// The text in lines of at most this width, broken between words, and within those that are longer than a line.
+fn fold(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_inclusive(' ') {
+        let (begun, long) = (text::width(&line), text::width(word.trim_end()));
+        if begun + long > columns && long <= columns {
+            lines.push(std::mem::take(&mut line));
+        }
+        for c in word.chars() {
+            if text::width(&line) + text::width(c.encode_utf8(&mut [0; 4])) > columns {
+                lines.push(std::mem::take(&mut line));
+            }
+            // A line that goes on does not begin with the space between two words.
+            if c != ' ' || !line.is_empty() || lines.is_empty() {
+                line.push(c);
+            }
+        }
+    }
+    lines.push(line);
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }

@@ -21,11 +21,11 @@ pub struct Deciding {
     workloads_count: usize,
     /// Of each workload, the pair of processes that had its last unit.
     last_pairs: Vec<Option<u32>>,
-    rows: Vec<Row>,
+    rows: Vec<DecidedRow>,
 }
 
 #[derive(Clone, Debug)]
-struct Row {
+struct DecidedRow {
     /// Its workload's place in the report.
     workload: usize,
     /// The metric, where it is not the median time.
@@ -80,7 +80,15 @@ impl Deciding {
                 workloads_count: rows_count,
             };
             let evidence = Sequential::new(plan)?;
-            Ok(Row { workload, metric, plan, evidence, pass_units_count: None, is_out: false, called: None })
+            Ok(DecidedRow {
+                workload,
+                metric,
+                plan,
+                evidence,
+                pass_units_count: None,
+                is_out: false,
+                called: None,
+            })
         };
         Ok(Self {
             alarm_rate: plan.alarm_rate,
@@ -111,8 +119,9 @@ impl Deciding {
     pub fn plan_unit(&self, index: usize, units: &[Unit], cost: &UnitCost) -> UnitPlan {
         let rows = || self.rows.iter().filter(|row| row.workload == index);
         let line = rows().find(|row| row.metric.is_none()).map_or(0.0, |row| row.plan.line());
-        let samples_min =
-            |row: &Row| row.metric.as_ref().map_or(1, |metric| Metric::from_name(&metric.name).samples_min());
+        let samples_min = |row: &DecidedRow| {
+            row.metric.as_ref().map_or(1, |metric| Metric::from_name(&metric.name).samples_min())
+        };
         // A program that shares its CPU has other latencies, and prints other rates.
         let may_overlap = cost.may_overlap && self.may_overlap && rows().all(|row| row.metric.is_none());
         let samples_min = rows().map(samples_min).max().unwrap_or(1);
@@ -147,14 +156,14 @@ impl Deciding {
         };
         let units_count = time.evidence.units_count();
         // A metric that the first unit did not tell will not be told.
-        let is_told = |row: &Row| row.evidence.units_count() > 0 || units_count == 0;
-        let wants_more = |(index, row): (usize, &Row)| {
+        let is_told = |row: &DecidedRow| row.evidence.units_count() > 0 || units_count == 0;
+        let wants_more = |(index, row): (usize, &DecidedRow)| {
             row.workload == workload && is_told(row) && self.row_wants_more(index, row)
         };
         !time.is_out && units_count < self.units_max && self.rows.iter().enumerate().any(wants_more)
     }
 
-    fn row_wants_more(&self, index: usize, row: &Row) -> bool {
+    fn row_wants_more(&self, index: usize, row: &DecidedRow) -> bool {
         let evidence = &row.evidence;
         match self.decision(index) {
             Decision::Undecided => true,
@@ -206,7 +215,7 @@ impl Deciding {
     }
 
     fn e_values(&self, to: Decision, open: &[Decision]) -> Vec<f64> {
-        let e_value = |(index, row): (usize, &Row)| match self.decision(index) {
+        let e_value = |(index, row): (usize, &DecidedRow)| match self.decision(index) {
             _ if row.is_out => 0.0,
             decision if decision == to => row.plan.alarm_e(),
             decision if !open.contains(&decision) => 0.0,

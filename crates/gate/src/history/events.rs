@@ -6,7 +6,7 @@ use holdpoint_model::{
 use std::collections::BTreeSet;
 
 /// The changes of a series, with what is needed of its points to tell which of them belong together.
-pub(super) struct Found {
+pub(super) struct ChangesOfSeries {
     pub(super) series: SeriesChanges,
     /// One for each change.
     pub(super) moves: Vec<Move>,
@@ -70,7 +70,7 @@ impl Place {
 /// Groups the changes of the series into events, in order of time.
 pub(super) fn group<'a, T: Tracks<'a>>(
     tracks: &mut T,
-    found: &[Found],
+    found: &[ChangesOfSeries],
 ) -> Result<Vec<ChangeEvent>, T::Error> {
     let mut members: Vec<EventMember> = Vec::new();
     for (series, one) in found.iter().enumerate() {
@@ -111,7 +111,7 @@ pub(super) fn group<'a, T: Tracks<'a>>(
     events.into_iter().map(finish).collect()
 }
 
-fn change<'f>(found: &'f [Found], member: &EventMember) -> &'f LevelChange {
+fn change<'f>(found: &'f [ChangesOfSeries], member: &EventMember) -> &'f LevelChange {
     &found[member.series].series.changes[member.change]
 }
 
@@ -120,7 +120,7 @@ const EVENTS_OPEN: usize = 32;
 
 fn cause<'a, T: Tracks<'a>>(
     tracks: &mut T,
-    found: &[Found],
+    found: &[ChangesOfSeries],
     members: &[EventMember],
 ) -> Result<Cause, T::Error> {
     let mut changed = members.iter().map(|member| &found[member.series].moves[member.change].versions);
@@ -166,7 +166,7 @@ fn version_changes(track: &Track, change: &LevelChange) -> BTreeSet<VersionChang
 /// Whether another machine has the same series with runs on either side of the change. It has no part in the event, so it is steady.
 fn is_steady_elsewhere<'a, T: Tracks<'a>>(
     tracks: &mut T,
-    found: &[Found],
+    found: &[ChangesOfSeries],
     member: &EventMember,
 ) -> Result<bool, T::Error> {
     let own = &found[member.series].series;

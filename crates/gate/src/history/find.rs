@@ -1,6 +1,6 @@
 //! The changes of whole series, and the alerts that the rule of `gate --history` would have given.
 
-use super::events::{self, Found, Move};
+use super::events::{self, ChangesOfSeries, Move};
 use super::rule::{HistoryRule, LEVEL_POINTS, OnWorse, Standing, is_positive};
 use crate::checks::status_of;
 use holdpoint_model::trend::UNJUDGED;
@@ -30,7 +30,7 @@ pub fn find_changes(mut tracks: &[Track]) -> Changes {
 /// The same, with one series in memory at a time.
 pub fn find_changes_in<'a, T: Tracks<'a>>(tracks: &mut T, alerts: Alerts) -> Result<Changes, T::Error> {
     let found = (0..tracks.count()).map(|index| changes_of(tracks, index, alerts));
-    let found = found.collect::<Result<Vec<Found>, _>>()?;
+    let found = found.collect::<Result<Vec<ChangesOfSeries>, _>>()?;
     let events = events::group(tracks, &found)?;
     let series = found.into_iter().map(|found| found.series).collect();
     Ok(Changes { schema_version: SCHEMA_VERSION, series, events })
@@ -131,7 +131,11 @@ pub fn trend_status(point: &Point) -> &'static str {
     point.verdict.map_or(UNJUDGED, |verdict| status_of(verdict).as_str())
 }
 
-fn changes_of<'a, T: Tracks<'a>>(tracks: &mut T, index: usize, alerts: Alerts) -> Result<Found, T::Error> {
+fn changes_of<'a, T: Tracks<'a>>(
+    tracks: &mut T,
+    index: usize,
+    alerts: Alerts,
+) -> Result<ChangesOfSeries, T::Error> {
     let mut track = tracks.track(index)?;
     let found = changes::find_changes(&track.values());
     if !found.is_empty() {
@@ -140,7 +144,7 @@ fn changes_of<'a, T: Tracks<'a>>(tracks: &mut T, index: usize, alerts: Alerts) -
         tracks.fill(index, &mut track, &around)?;
     }
     let changes: Vec<LevelChange> = found.iter().map(|change| describe(&track, change)).collect();
-    Ok(Found {
+    Ok(ChangesOfSeries {
         moves: changes.iter().map(|change| Move::of(&track, change)).collect(),
         series: SeriesChanges {
             suite: track.suite.clone(),

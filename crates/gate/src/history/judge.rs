@@ -3,7 +3,7 @@
 use super::rule::{Standing, standing};
 use crate::Judgement;
 use crate::checks::{blank, check, overall_status, overall_verdict, row_check};
-use crate::compare::{Row, compare};
+use crate::compare::{MetricRow, compare};
 use crate::judge::judge_by;
 use crate::policy::PASS_TIMES;
 use crate::tolerance::TOLERANCE;
@@ -93,7 +93,7 @@ fn as_baseline(current: &Current, levels: &BTreeMap<String, HistoryLevel>) -> Ba
     }
 }
 
-fn judge_value(row: &Row, level: &HistoryLevel, value: f64) -> Check {
+fn judge_value(row: &MetricRow, level: &HistoryLevel, value: f64) -> Check {
     let percent = |value: f64, of: f64| (value / of - 1.0) * 100.0;
     let change = percent(value, level.level);
     let noise = percent(level.fence, level.level);

@@ -1,7 +1,7 @@
 //! Apex-X's rule: `current > value·(1 + ratio) + abs` fails, with the baseline's own ratio and abs.
 
 use crate::checks::row_check;
-use crate::compare::{Comparison, Row};
+use crate::compare::{Comparison, MetricRow};
 use crate::{noise, tolerance};
 use holdpoint_model::baseline::{DEFAULT_RATIO, ONE_RUN_RATIO};
 use holdpoint_model::{Check, Verdict};
@@ -9,7 +9,7 @@ use holdpoint_model::{Check, Verdict};
 /// From here on a reader is told what cannot be seen.
 const COARSE: f64 = 0.1;
 
-pub(super) fn check(row: &Row, current_ms: f64) -> Check {
+pub(super) fn check(row: &MetricRow, current_ms: f64) -> Check {
     let was = &row.baseline;
     let allowed_max_ms = was.allowed_max_ms();
     let change = current_ms / was.value_ms - 1.0;
@@ -31,7 +31,7 @@ pub(super) fn check(row: &Row, current_ms: f64) -> Check {
 
 pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     let default_pct = DEFAULT_RATIO * 100.0;
-    let is_wide = |row: &&Row| {
+    let is_wide = |row: &&MetricRow| {
         row.baseline.smallest_visible_slowdown.is_none()
             && row.baseline.allowed_max_ms() > row.baseline.value_ms * (1.0 + DEFAULT_RATIO)
     };

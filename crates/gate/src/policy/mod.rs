@@ -12,7 +12,7 @@ pub use stored::PASS_TIMES;
 pub use threshold::THRESHOLD_PCT;
 
 use crate::ab::{Blocks, Compared, Deciding};
-use crate::compare::{Comparison, Row};
+use crate::compare::{Comparison, MetricRow};
 use crate::{checks, too_fast};
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys};
 use holdpoint_model::{AbWorkload, BaselineMetric, Check, Verdict};
@@ -103,7 +103,7 @@ impl Policy {
     }
 
     /// Judges one metric of a run against a baseline.
-    pub(crate) fn check(self, row: &Row) -> Check {
+    pub(crate) fn check(self, row: &MetricRow) -> Check {
         checks::check(row, self.allowed_max_ms(&row.baseline), |current_ms| match self {
             Self::Stored => stored::check(row, current_ms),
             Self::AllowedMax => too_fast::remarked(allowed_max::check(row, current_ms)),

@@ -2,7 +2,7 @@
 //! "Against a stored baseline".
 
 use crate::checks::row_check;
-use crate::compare::Row;
+use crate::compare::MetricRow;
 use crate::noise::Bands;
 use crate::tolerance::RUNS_MIN;
 use crate::too_fast;
@@ -13,7 +13,7 @@ use holdpoint_model::{Check, Verdict};
 /// else leave unchanged code undecided half of the time. The verdict says which of the two it was.
 pub const PASS_TIMES: f64 = 2.0;
 
-pub(super) fn check(row: &Row, current_ms: f64) -> Check {
+pub(super) fn check(row: &MetricRow, current_ms: f64) -> Check {
     let was = &row.baseline;
     let tolerance = was.tolerance();
     let (bands, ratio) = (Bands::of(was), current_ms / was.value_ms);
@@ -65,7 +65,7 @@ fn signed(share: f64) -> String {
 
 const SIDE_BY_SIDE: &str = "compare side by side: \"holdpoint gate --against REV\"";
 
-fn undecided(row: &Row, ratio: f64, keys: &StoredKeys) -> String {
+fn undecided(row: &MetricRow, ratio: f64, keys: &StoredKeys) -> String {
     let (was, change) = (&row.baseline, signed(ratio - 1.0));
     let asked = percent(keys.tolerance);
     if !Bands::of(was).is_known {
@@ -90,7 +90,7 @@ fn undecided(row: &Row, ratio: f64, keys: &StoredKeys) -> String {
 
 /// A time that is fast enough on a machine less busy than for the baseline is not evidence for the code, however fast: the times of the
 /// baseline contain waits for a CPU without limit.
-fn unless_quieter(row: &Row, check: Check) -> Check {
+fn unless_quieter(row: &MetricRow, check: Check) -> Check {
     match &row.quieter {
         Some(quieter) if check.verdict <= Verdict::Pass => {
             let reason = format!("{}; {quieter}", check.reason);

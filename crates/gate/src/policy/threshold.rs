@@ -1,7 +1,7 @@
 //! cudadent42's rule for a baseline: fails when the improvement in percent is below a threshold.
 
 use crate::checks::row_check;
-use crate::compare::Row;
+use crate::compare::MetricRow;
 use crate::noise;
 use holdpoint_model::{BaselineMetric, Check, ThresholdKeys, Verdict};
 
@@ -14,7 +14,7 @@ pub(super) fn allowed_max_ms(was: &BaselineMetric, threshold_pct: f64) -> f64 {
     was.value_ms * (1.0 - threshold_pct / 100.0)
 }
 
-pub(super) fn check(row: &Row, current_ms: f64, threshold_pct: f64) -> Check {
+pub(super) fn check(row: &MetricRow, current_ms: f64, threshold_pct: f64) -> Check {
     let baseline_ms = row.baseline.value_ms;
     let improvement_pct = (baseline_ms - current_ms) / baseline_ms * 100.0;
     // A threshold that is not a number must not pass everything.

@@ -8,7 +8,7 @@ use holdpoint_model::current::{Current, Unmeasured};
 use holdpoint_model::document::{Head, value_error};
 use holdpoint_model::machine::Revision;
 use holdpoint_model::{FileError, json};
-use rows::{Row, Value};
+use rows::{Benchmark, Value};
 use serde::Deserialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -68,8 +68,8 @@ fn read(text: &str, units: &Units) -> Result<Imported, FileError> {
             imported.leave_out(&name, units.get(&name).map_or("no time", String::as_str));
             continue;
         };
-        for row in Row::all(&name, &result_columns, &columns)? {
-            let Row { name, value, samples } = row;
+        for row in Benchmark::all(&name, &result_columns, &columns)? {
+            let Benchmark { name, value, samples } = row;
             match value {
                 Value::Number(value) => {
                     let samples = samples.iter().map(|sample| sample * factor).collect();

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 /// Most combinations of parameters of a benchmark.
 const COMBINATIONS_MAX: usize = 1_000_000;
 
-pub(super) struct Row {
+pub(super) struct Benchmark {
     /// With its parameters: `words.Words.time_count(200, 'plain')`.
     pub name: String,
     pub value: Value,
@@ -22,7 +22,7 @@ pub(super) enum Value {
     Failed,
 }
 
-impl Row {
+impl Benchmark {
     pub fn all(name: &str, columns: &[String], cells: &Json) -> Result<Vec<Self>, FileError> {
         let cell = |column: &str| {
             let index = columns.iter().position(|known| known == column)?;

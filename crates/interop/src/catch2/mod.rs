@@ -27,14 +27,14 @@ fn matches(text: &str) -> bool {
 
 /// A benchmark of a report.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct Benchmark {
     /// Its test case and the sections in it, from the outermost.
     pub place: Vec<String>,
     pub name: String,
     pub mean_ms: f64,
 }
 
-impl Found {
+impl Benchmark {
     pub fn full_name(&self) -> String {
         [self.place.join("/").as_str(), self.name.as_str()].join("/")
     }
@@ -50,21 +50,21 @@ pub fn read(text: &str) -> Result<Vec<Series>, FileError> {
 }
 
 /// The benchmarks with the test cases they are in.
-pub fn read_places(text: &str) -> Result<Vec<Found>, FileError> {
+pub fn read_places(text: &str) -> Result<Vec<Benchmark>, FileError> {
     let document = Document::parse(text)
         .map_err(|error| FileError::Unknown { wanted: "a file of Catch2", what: error.to_string() })?;
     let rows = document.descendants().filter(|node| node.has_tag_name("BenchmarkResults"));
     rows.map(read_row).collect()
 }
 
-fn read_row(row: Node<'_, '_>) -> Result<Found, FileError> {
+fn read_row(row: Node<'_, '_>) -> Result<Benchmark, FileError> {
     let name_of = |node: Node<'_, '_>| node.attribute("name").unwrap_or_default().trim().to_owned();
     let is_place = |node: &Node<'_, '_>| node.has_tag_name("TestCase") || node.has_tag_name("Section");
     let mut place: Vec<String> = row.ancestors().filter(is_place).map(name_of).collect();
     place.reverse();
     let child = |tag: &str| row.children().find(|node| node.has_tag_name(tag));
     let mean = child("mean").and_then(|mean| mean.attribute("value")?.parse::<f64>().ok());
-    let found = Found { place, name: name_of(row), mean_ms: mean.unwrap_or(f64::NAN) / 1e6 };
+    let found = Benchmark { place, name: name_of(row), mean_ms: mean.unwrap_or(f64::NAN) / 1e6 };
     match (mean, child("failed")) {
         (_, Some(failed)) => {
             value_error(found.full_name(), failed.attribute("message").unwrap_or("it failed"))

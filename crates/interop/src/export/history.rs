@@ -6,12 +6,12 @@ use holdpoint_model::{Point, Series};
 use std::fmt::Write;
 
 /// A point, and the series that it is of.
-struct Row<'a> {
+struct SeriesPoint<'a> {
     series: &'a Series,
     point: &'a Point,
 }
 
-impl Row<'_> {
+impl SeriesPoint<'_> {
     fn commit(&self) -> &str {
         self.point.revision.as_ref().map_or("", |revision| revision.commit.as_str())
     }
@@ -30,8 +30,8 @@ impl Row<'_> {
     }
 }
 
-fn rows(all: &[Series]) -> impl Iterator<Item = Row<'_>> {
-    all.iter().flat_map(|series| series.points.iter().map(move |point| Row { series, point }))
+fn rows(all: &[Series]) -> impl Iterator<Item = SeriesPoint<'_>> {
+    all.iter().flat_map(|series| series.points.iter().map(move |point| SeriesPoint { series, point }))
 }
 
 pub fn csv(all: &[Series]) -> String {
@@ -60,7 +60,7 @@ pub fn csv(all: &[Series]) -> String {
     text
 }
 
-fn columns<'a>() -> [Column<Row<'a>>; 13] {
+fn columns<'a>() -> [Column<SeriesPoint<'a>>; 13] {
     [
         Column {
             name: "series",

@@ -19,11 +19,11 @@ fn matches(head: &Head<'_>) -> bool {
 
 #[derive(Deserialize)]
 struct File {
-    benchmarks: Vec<Row>,
+    benchmarks: Vec<Benchmark>,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct Benchmark {
     name: String,
     /// The name without the suffix of an aggregate; absent in old versions.
     run_name: Option<String>,

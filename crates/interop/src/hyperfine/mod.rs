@@ -30,11 +30,11 @@ pub type Parameters = BTreeMap<String, String>;
 
 #[derive(Deserialize)]
 struct File {
-    results: Vec<Row>,
+    results: Vec<CommandTimes>,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct CommandTimes {
     command: String,
     times: Option<Vec<f64>>,
     mean: f64,
@@ -43,7 +43,7 @@ struct Row {
     parameters: Parameters,
 }
 
-impl Row {
+impl CommandTimes {
     /// The command, or the name that `--command-name` gives it. Of a scan, all commands may have the same.
     fn name(&self) -> String {
         let parameters = self.parameters.iter().map(|(key, value)| format!("{key} = {value}"));
@@ -63,7 +63,7 @@ pub fn read_parameters(text: &str) -> Result<Vec<(String, Parameters)>, FileErro
 /// The runs of each command; where a file has none, their mean.
 pub fn read(text: &str) -> Result<Vec<Series>, FileError> {
     let file: File = json::parse(text)?;
-    let series = |row: Row| {
+    let series = |row: CommandTimes| {
         let name = row.name();
         let seconds = row.times.filter(|times| !times.is_empty()).unwrap_or_else(|| vec![row.mean]);
         Series { name, times_ms: seconds.iter().map(|s| s * 1e3).collect() }

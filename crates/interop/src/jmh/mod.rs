@@ -18,7 +18,7 @@ fn matches(head: &Head<'_>) -> bool {
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct Benchmark {
     benchmark: String,
     mode: String,
     #[serde(default)]
@@ -41,7 +41,7 @@ struct Metric {
 
 /// The iterations of each benchmark. Where one was run in several modes, those after the first have theirs behind their names.
 pub fn read(text: &str) -> Result<Vec<Series>, FileError> {
-    let rows: Vec<Row> = json::parse(text)?;
+    let rows: Vec<Benchmark> = json::parse(text)?;
     let mut all: Vec<Series> = Vec::new();
     for row in rows {
         let mut name = full_name(&row.benchmark, &row.params);

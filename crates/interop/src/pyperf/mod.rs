@@ -19,14 +19,14 @@ fn matches(head: &Head<'_>) -> bool {
 
 #[derive(Deserialize)]
 struct File {
-    benchmarks: Vec<Row>,
+    benchmarks: Vec<Benchmark>,
     /// Whatever all benchmarks have in common; of a single one, everything.
     #[serde(default)]
     metadata: Metadata,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct Benchmark {
     #[serde(default)]
     metadata: Metadata,
     runs: Vec<Run>,
@@ -46,7 +46,7 @@ struct Run {
     values: Vec<f64>,
 }
 
-impl Row {
+impl Benchmark {
     fn name(&self, common: &Metadata) -> Result<String, FileError> {
         match self.metadata.name.as_ref().or(common.name.as_ref()) {
             Some(name) => Ok(name.clone()),
@@ -74,6 +74,6 @@ pub fn read(text: &str) -> Result<Vec<Series>, FileError> {
 /// The loops of each benchmark, in the order of the script.
 pub fn read_loops(text: &str) -> Result<Vec<(String, u64)>, FileError> {
     let file: File = json::parse(text)?;
-    let loops = |row: &Row| row.metadata.loops.or(file.metadata.loops).unwrap_or(1);
+    let loops = |row: &Benchmark| row.metadata.loops.or(file.metadata.loops).unwrap_or(1);
     file.benchmarks.iter().map(|row| Ok((row.name(&file.metadata)?, loops(row)))).collect()
 }

@@ -18,11 +18,11 @@ fn matches(head: &Head<'_>) -> bool {
 
 #[derive(Deserialize)]
 struct File {
-    benchmarks: Vec<Row>,
+    benchmarks: Vec<Benchmark>,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct Benchmark {
     fullname: String,
     stats: Stats,
 }
@@ -37,7 +37,7 @@ struct Stats {
 /// The rounds of each benchmark; where a file has none, their median.
 pub fn read(text: &str) -> Result<Vec<Series>, FileError> {
     let file: File = json::parse(text)?;
-    let series = |Row { fullname, stats }: Row| {
+    let series = |Benchmark { fullname, stats }: Benchmark| {
         let seconds = stats.data.filter(|data| !data.is_empty()).unwrap_or_else(|| vec![stats.median]);
         Series { name: fullname, times_ms: seconds.iter().map(|s| s * 1e3).collect() }
     };

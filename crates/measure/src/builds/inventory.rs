@@ -7,7 +7,7 @@ use super::error::BuildError;
 use super::same::{Tree, walk};
 use crate::machine::hex;
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::pattern::matches;
+use holdpoint_model::pattern::takes_path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -89,7 +89,9 @@ impl Differences {
     /// The first file that may have been another, but for those that these patterns name.
     fn first_touched(&self, ignored: &[String]) -> Option<String> {
         let mut names = self.changed.iter().chain(&self.rewritten);
-        names.find(|name| !ignored.iter().any(|pattern| matches(pattern, name))).map(|name| clean_text(name))
+        names
+            .find(|name| !ignored.iter().any(|glob| takes_path(glob, Path::new(name))))
+            .map(|name| clean_text(name))
     }
 
     fn is_none(&self) -> bool {

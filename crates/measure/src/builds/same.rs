@@ -6,7 +6,7 @@
 
 use crate::machine::hex;
 use holdpoint_model::ab::SameBuild;
-use holdpoint_model::pattern::matches;
+use holdpoint_model::pattern::{matches, takes_path};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -53,9 +53,7 @@ impl Inputs<'_> {
     fn kind(&self, path: &Path) -> Kind {
         let is_named = || self.named.iter().any(|named| path.starts_with(named));
         match path.file_name().and_then(|name| name.to_str()) {
-            _ if self.ignored.iter().any(|pattern| matches(pattern, &path.to_string_lossy())) => {
-                Kind::Document
-            }
+            _ if self.ignored.iter().any(|glob| takes_path(glob, path)) => Kind::Document,
             _ if is_named() => Kind::Input,
             _ if is_leftover(path) => Kind::Leftover,
             Some(name) if DOCUMENTS.iter().any(|pattern| matches(pattern, name)) => Kind::Document,
@@ -281,7 +279,7 @@ mod tests {
     fn a_suite_may_declare_no_inputs_and_a_command_may_name_one() {
         let checkouts = Checkouts::new();
         checkouts.write("head", "src/a.c", b"int x;");
-        let ignored = ["src/*".to_owned()];
+        let ignored = ["src/**".to_owned()];
         assert!(checkouts.same(&Inputs { ignored: &ignored, named: Vec::new() }).is_some());
         checkouts.write("head", "README.md", b"HEAD");
         let named = vec![PathBuf::from("README.md")];

@@ -3,7 +3,7 @@
 use super::{Asked, Bench, Harness, Runs, Trace, owned, read_left};
 use crate::program::WorkerError;
 use holdpoint_interop::Series;
-use holdpoint_interop::catch2::{self, Found};
+use holdpoint_interop::catch2::{self, Benchmark};
 use holdpoint_model::FileError;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -37,8 +37,8 @@ impl Harness for Catch2 {
         let words = |out: &Path| [asked.command_with(&short), owned(&[ALL]), options(out)].concat();
         let found = asked.run_into(words, |out| catch2::read_places(&read_left(&out.join(LEFT))?))?;
         let mut names = BTreeSet::new();
-        let new = |found: &Found| names.insert(found.full_name());
-        let bench = |found: Found| {
+        let new = |found: &Benchmark| names.insert(found.full_name());
+        let bench = |found: Benchmark| {
             Bench::new(found.full_name(), [asked.command_with(&[]), choose(&found.place)].concat())
         };
         Ok(found.into_iter().filter(new).map(bench).collect())

@@ -4,7 +4,7 @@ use super::{
     Cache, MeasurePlan, Metrics, Suite, SuiteFile, TIMER_HOST, TIMERS_CUDA, Task, WORKER_COMMAND, Workload,
 };
 use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX};
-use crate::toml_file::{TomlError, invalid, parse};
+use crate::toml_file::{TomlError, invalid, parse_shown};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ impl Suite {
 
     /// Reads and checks a suite, which has this name where it gives none.
     pub fn parse_named(text: &str, name: &str) -> Result<Self, TomlError> {
-        let mut file: SuiteFile = parse(text)?;
+        let mut file: SuiteFile = parse_shown(text)?;
         if file.name.is_empty() {
             file.name = name.to_owned();
         }

@@ -1,6 +1,7 @@
 //! The `[gate]` table of a suite: how its measurements are judged, unless a flag says otherwise.
 
 use super::Metrics;
+use crate::pattern::find_glob_problem;
 use crate::toml_file::{TomlError, invalid};
 use crate::unit_plan::Clock;
 use crate::waiver::Limit;
@@ -61,8 +62,8 @@ pub struct GateSettings {
     /// The metrics to gate of workloads that name none; a table is added to by a workload's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// Two revisions: paths of files that no workload reads when it runs, such as `src/*`; builds that differ in nothing else are not
-    /// measured. `*` stands for any characters.
+    /// Two revisions: globs of the files that no workload reads when it runs, from the root of the repository, such as `src/**`; builds
+    /// that differ in nothing else are not measured.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore_files: Vec<String>,
     /// In CI: globs of the files that matter for speed, from the root of the repository, such as `src/**`; a change that touches none of
@@ -142,19 +143,11 @@ impl GateSettings {
         if self.baseline.as_ref().is_some_and(|file| file.is_empty() || file.ends_with('/')) {
             return invalid("gate", "baseline: give the path of a file");
         }
-        if let Some((path, why)) = self.paths.iter().find_map(|path| Some((path, find_path_problem(path)?))) {
-            return invalid("gate", format!("paths: {path:?} matches nothing: {why}"));
+        for (key, globs) in [("paths", &self.paths), ("ignore_files", &self.ignore_files)] {
+            if let Some((glob, why)) = globs.iter().find_map(|glob| Some((glob, find_glob_problem(glob)?))) {
+                return invalid("gate", format!("{key}: {glob:?} matches nothing: {why}"));
+            }
         }
         Ok(())
     }
-}
-
-/// Why a glob would never match a file of git's, if so.
-pub fn find_path_problem(path: &str) -> Option<&'static str> {
-    let is_bad = |part: &str| matches!(part, "" | "." | "..");
-    if path.split('/').any(is_bad) {
-        return Some("it has a part that is empty, . or .., which no file of git's has; give it as src/**");
-    }
-    let is_odd = path.starts_with([':', '!', '-']) || path.chars().any(char::is_control);
-    is_odd.then_some("globs begin with a name or a star, at the repository's root")
 }

@@ -16,7 +16,7 @@ mod workload;
 pub use engine::{EngineSpec, OP_INFERENCE, Provider, ShapeCase, ShapeError, WORKER_ENGINE};
 pub use file::{SuiteFile, WorkloadSpec};
 pub use fuzz::{FuzzLimits, OnInaccurate};
-pub use gate::{GateSettings, OnInconclusive, WorkloadGate, find_path_problem};
+pub use gate::{GateSettings, OnInconclusive, WorkloadGate};
 pub use harness::{BenchTask, HarnessFrom, HarnessKind, HarnessSpec};
 pub use history::HistorySettings;
 pub use kernel::{

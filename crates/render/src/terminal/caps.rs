@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 const COLUMNS: &[Column] = &[words("what"), words("available"), names("detail")];
 
-struct Row<'a> {
+struct Capability<'a> {
     what: Cow<'static, str>,
     available: bool,
     detail: String,
@@ -46,24 +46,25 @@ fn withheld(names: &[String], style: Style) -> String {
     entry(style, Ink::Calm, "environment", &text)
 }
 
-fn rows(c: &RuntimeCaps) -> Vec<Row<'_>> {
+fn rows(c: &RuntimeCaps) -> Vec<Capability<'_>> {
     let mut rows = cpu(&c.cpu);
     rows.push(
-        Row::new("CUDA", c.cuda.available, cuda(&c.cuda), &c.cuda.reason).found(c.cuda.detail.as_deref()),
+        Capability::new("CUDA", c.cuda.available, cuda(&c.cuda), &c.cuda.reason)
+            .found(c.cuda.detail.as_deref()),
     );
     rows.extend(c.cuda.devices.iter().map(device));
-    rows.push(Row::without_detail("NVML", &c.nvml));
+    rows.push(Capability::without_detail("NVML", &c.nvml));
     rows.extend(nvrtc(&c.nvrtc));
     let dtypes = c.fp8.supported_dtypes.join(", ");
-    rows.push(Row::new("FP8", c.fp8.available, dtypes, &c.fp8.reason));
+    rows.push(Capability::new("FP8", c.fp8.available, dtypes, &c.fp8.reason));
     rows.push(tool("Nsight Compute", &c.ncu));
     rows.push(tool("compute-sanitizer", &c.compute_sanitizer));
-    rows.push(Row::new("Triton", c.triton.available, or_empty(&c.triton.version), &c.triton.reason));
+    rows.push(Capability::new("Triton", c.triton.available, or_empty(&c.triton.version), &c.triton.reason));
     rows.extend(tensorrt(&c.tensorrt));
     rows
 }
 
-impl<'a> Row<'a> {
+impl<'a> Capability<'a> {
     fn new(
         what: impl Into<Cow<'static, str>>,
         available: bool,
@@ -83,15 +84,15 @@ impl<'a> Row<'a> {
     }
 }
 
-fn cpu(cpu: &CpuCaps) -> Vec<Row<'_>> {
+fn cpu(cpu: &CpuCaps) -> Vec<Capability<'_>> {
     let clock = units::time(cpu.timer_resolution_ns as f64 / 1e6);
     let model = format!("{}, {} CPUs, {}", cpu.model, cpu.cpus, cpu.features.join(" "));
     vec![
-        Row::new("CPU", true, model.trim_end_matches([' ', ',']).to_owned(), &None),
-        Row::new("host clock", true, format!("steps of {clock}"), &None),
-        Row::without_detail("CPU frequency", &cpu.frequency),
-        Row::without_detail("stolen time", &cpu.steal),
-        Row::without_detail("hardware counters", &cpu.perf_counters),
+        Capability::new("CPU", true, model.trim_end_matches([' ', ',']).to_owned(), &None),
+        Capability::new("host clock", true, format!("steps of {clock}"), &None),
+        Capability::without_detail("CPU frequency", &cpu.frequency),
+        Capability::without_detail("stolen time", &cpu.steal),
+        Capability::without_detail("hardware counters", &cpu.perf_counters),
     ]
 }
 
@@ -103,41 +104,41 @@ fn cuda(cuda: &CudaCaps) -> String {
     [driver, runtime, count].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn device(device: &CudaDeviceCaps) -> Row<'_> {
+fn device(device: &CudaDeviceCaps) -> Capability<'_> {
     let fp8 = if device.fp8.available { ", FP8" } else { "" };
     let detail = format!("{}, compute capability {}{fp8}", device.name, device.compute_capability);
     let what = format!("CUDA device {}", device.ordinal);
-    let row = Row::new(what, device.available, detail, &device.reason).found(device.detail.as_deref());
-    Row { is_named: true, ..row }
+    let row = Capability::new(what, device.available, detail, &device.reason).found(device.detail.as_deref());
+    Capability { is_named: true, ..row }
 }
 
-fn nvrtc(nvrtc: &NvrtcCaps) -> [Row<'_>; 3] {
+fn nvrtc(nvrtc: &NvrtcCaps) -> [Capability<'_>; 3] {
     let library = [nvrtc.version.clone(), nvrtc.library_path.clone()];
     let library = library.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let kernels = format!("{} in {}", units::count(nvrtc.kernels_count.into()), nvrtc.kernels_dir);
     [
-        Row::new("NVRTC", nvrtc.available, library, &nvrtc.reason).found(nvrtc.detail.as_deref()),
-        Row::new("CUDA headers", nvrtc.header_path.is_some(), or_dash(&nvrtc.header_path), &None),
-        Row::new("compiled kernels", nvrtc.kernels_count > 0, kernels, &None),
+        Capability::new("NVRTC", nvrtc.available, library, &nvrtc.reason).found(nvrtc.detail.as_deref()),
+        Capability::new("CUDA headers", nvrtc.header_path.is_some(), or_dash(&nvrtc.header_path), &None),
+        Capability::new("compiled kernels", nvrtc.kernels_count > 0, kernels, &None),
     ]
 }
 
-fn tool<'a>(what: &'static str, tool: &'a ToolCaps) -> Row<'a> {
+fn tool<'a>(what: &'static str, tool: &'a ToolCaps) -> Capability<'a> {
     let detail = [tool.version.clone(), tool.path.clone()];
     let detail = detail.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    Row::new(what, tool.available, detail, &tool.reason).found(tool.detail.as_deref())
+    Capability::new(what, tool.available, detail, &tool.reason).found(tool.detail.as_deref())
 }
 
-fn tensorrt(trt: &TensorRtCaps) -> [Row<'_>; 3] {
+fn tensorrt(trt: &TensorRtCaps) -> [Capability<'_>; 3] {
     [
-        Row::new(
+        Capability::new(
             "TensorRT (Python)",
             trt.python_available,
             or_empty(&trt.python_version),
             &trt.python_reason,
         ),
-        Row::new("TensorRT headers", trt.headers_available, or_dash(&trt.header_path), &None),
-        Row::new("TensorRT int8", trt.int8_available, String::new(), &trt.int8_reason),
+        Capability::new("TensorRT headers", trt.headers_available, or_dash(&trt.header_path), &None),
+        Capability::new("TensorRT int8", trt.int8_available, String::new(), &trt.int8_reason),
     ]
 }
 
@@ -149,7 +150,7 @@ fn or_dash(text: &Option<String>) -> String {
     text.clone().unwrap_or_else(|| units::MISSING.to_owned())
 }
 
-fn table(rows: &[Row<'_>], style: Style) -> String {
+fn table(rows: &[Capability<'_>], style: Style) -> String {
     let mut grid = Grid::new(COLUMNS);
     for row in rows {
         let available =
@@ -164,7 +165,7 @@ fn table(rows: &[Row<'_>], style: Style) -> String {
     grid.render(style)
 }
 
-fn remedies(rows: &[Row<'_>], style: Style) -> String {
+fn remedies(rows: &[Capability<'_>], style: Style) -> String {
     let mut seen: Vec<&str> = Vec::new();
     let mut out = String::new();
     for row in rows {

@@ -113,10 +113,10 @@ fn report(name: &str, reason: &str, owner: &str) -> Sides {
     waived.waiver = Some(waiver(owner, reason, WaiverState::Waived));
     let mut r = ab(vec![
         (name, measured(Verdict::Regressed, 1.0, 1.2, 9, reason)),
-        ("w", waived),
-        ("u", measured(Verdict::Inconclusive, 1.0, 1.0, 3, reason)),
-        ("s", measured(Verdict::Skipped, 1.0, 1.0, 3, owner)),
-        ("b", measured(Verdict::Broken, 1.0, 1.0, 3, owner)),
+        ("waived", waived),
+        ("unsure", measured(Verdict::Inconclusive, 1.0, 1.0, 3, reason)),
+        ("skipped", measured(Verdict::Skipped, 1.0, 1.0, 3, owner)),
+        ("broken", measured(Verdict::Broken, 1.0, 1.0, 3, owner)),
     ]);
     r.suite = name.to_owned();
     r.timestamp_utc = owner.to_owned();
