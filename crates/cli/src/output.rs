@@ -56,10 +56,8 @@ impl Output {
     pub fn error(&self, error: &FlowError) {
         // One line, so that no file or name in it can speak for us in the next.
         write_stderr(&format!("holdpoint: {error}").replace(['\n', '\r'], " "));
-        if let FlowError::Build(error) = error {
-            for line in error.last_lines() {
-                write_stderr(&format!("  | {line}"));
-            }
+        for line in error.lines_below() {
+            write_stderr(&format!("  | {line}"));
         }
     }
 }

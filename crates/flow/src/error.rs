@@ -3,6 +3,7 @@
 use holdpoint_evidence::EvidenceError;
 use holdpoint_measure::builds::BuildError;
 use holdpoint_model::ExitCode;
+use holdpoint_model::toml_file::TomlError;
 use holdpoint_store::StoreError;
 use std::path::PathBuf;
 
@@ -45,6 +46,15 @@ pub enum FlowError {
 }
 
 impl FlowError {
+    /// Lines to print below it: the last that a build printed, or the place in a file.
+    pub fn lines_below(&self) -> &[String] {
+        match self {
+            Self::Build(error) => error.last_lines(),
+            Self::Store(StoreError::Toml { source: TomlError::Shown { lines, .. }, .. }) => lines,
+            _ => &[],
+        }
+    }
+
     /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
         match self {

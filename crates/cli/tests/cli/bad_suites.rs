@@ -11,7 +11,8 @@ fn refused(suite: &str, words: &[&str]) {
         ran.ends(64).notes(words).notes(&["suite.toml"]);
         assert_eq!(ran.stdout, "");
         assert!(ran.stderr.starts_with("holdpoint: "));
-        assert_eq!(ran.stderr.lines().count(), 1, "{ran:#?}");
+        // One line, and below it the place in the file where there is one.
+        assert!(ran.stderr.lines().skip(1).all(|line| line.starts_with("  | ")), "{ran:#?}");
     }
     assert_eq!(here.files(), ["suite.toml"]);
 }
@@ -41,7 +42,11 @@ fn times_that_are_none_are_refused() {
             &["measure: round_ms is", "must be above 0"],
         );
     }
-    refused(&TINY.replace("rounds_min = 6", "rounds_min = -6"), &["TOML parse error at line 5"]);
+    refused(
+        &TINY.replace("rounds_min = 6", "rounds_min = -6"),
+        &["TOML parse error at line 5", "\n  | rounds_min = -6\n  |              ^^\n"],
+    );
+    refused(&TINY.replace("rounds_min", "round_min"), &["did you mean rounds_min?"]);
     refused(&TINY.replace("rounds_min = 6", "rounds_min = 7"), &["needs 1 <= rounds_min <= rounds_max"]);
 }
 

@@ -5,7 +5,7 @@ use super::{
     WORKER_CUDA, WorkloadSpec,
 };
 use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX};
-use crate::toml_file::{TomlError, invalid, parse};
+use crate::toml_file::{TomlError, invalid, parse_shown};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ impl Suite {
 
     /// Reads and checks a suite, which has this name where it gives none.
     pub fn parse_named(text: &str, name: &str) -> Result<Self, TomlError> {
-        let mut suite: Self = parse(text)?;
+        let mut suite: Self = parse_shown(text)?;
         if suite.name.is_empty() {
             suite.name = name.to_owned();
         }
