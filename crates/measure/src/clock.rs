@@ -1,5 +1,6 @@
 //! The host's clocks.
 
+use holdpoint_model::Timestamp;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Smallest step between two clock reads that differ: the clock's resolution together with the cost of
@@ -29,12 +30,8 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
 
 /// Days from an ISO 8601 time in UTC to now; `None` if it is not a time.
 pub fn days_since(timestamp_utc: &str) -> Option<f64> {
-    let then = humantime::parse_rfc3339(timestamp_utc).ok()?;
-    let seconds = match SystemTime::now().duration_since(then) {
-        Ok(since) => since.as_secs_f64(),
-        Err(until) => -until.duration().as_secs_f64(),
-    };
-    Some(seconds / 86_400.0)
+    let then = Timestamp::parse(timestamp_utc)?;
+    Some((Timestamp::from(SystemTime::now()).millis() - then.millis()) as f64 / 86_400_000.0)
 }
 
 /// Now in ISO 8601, UTC, to the millisecond.
@@ -44,7 +41,7 @@ pub fn timestamp_utc() -> String {
 
 /// A time in ISO 8601, UTC, to the millisecond.
 pub fn format_utc(time: SystemTime) -> String {
-    humantime::format_rfc3339_millis(time).to_string()
+    Timestamp::from(time).to_string()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
+use std::time::{Duration, SystemTime};
 
 /// Milliseconds since 1970 in UTC; later is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +54,16 @@ impl Timestamp {
     /// So many days earlier, at most down to the year 0.
     pub fn days_before(self, days: u32) -> Self {
         Self::from_millis(self.0 - i64::from(days) * DAY_MS).unwrap_or(Self(MIN_MS))
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    /// Its millisecond, in the years of four digits.
+    fn from(time: SystemTime) -> Self {
+        let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        let since = time.duration_since(SystemTime::UNIX_EPOCH);
+        let since = since.map_or_else(|before| -millis(before.duration()), millis);
+        Self(since.clamp(MIN_MS, MAX_MS))
     }
 }
 
