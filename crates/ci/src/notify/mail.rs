@@ -110,8 +110,9 @@ fn describe(error: &dyn std::error::Error) -> String {
 
 fn mail(target: &MailTarget, message: Message<'_>) -> Result<lettre::Message, NotifyError> {
     let address = |text: &str| {
+        let hint = if text.is_ascii() { "" } else { "; write a domain beyond ASCII as xn--…" };
         text.parse::<Mailbox>()
-            .map_err(|error| NotifyError::Setting(format!("{text:?} is no address: {error}")))
+            .map_err(|error| NotifyError::Setting(format!("{text:?} is no address: {error}{hint}")))
     };
     let mut builder = lettre::Message::builder().from(address(&target.from)?).subject(message.subject);
     for to in &target.to {
