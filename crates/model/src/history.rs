@@ -3,8 +3,8 @@
 //! A series is everything that was measured of one metric of one workload under one identity. Points of different identity are
 //! never joined: another shape, element type, clock, parameter or class of machine is another series.
 
-use crate::document::Kind;
 use crate::judgement::Verdict;
+use crate::kind::Kind;
 use crate::machine::{EnvironmentLock, Revision, Toolchain};
 use crate::metric::Better;
 use crate::suite::Identity;

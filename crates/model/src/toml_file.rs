@@ -17,7 +17,7 @@ pub enum TomlError {
     Shown {
         what: String,
         /// The line, and marks below the place.
-        lines: Vec<String>,
+        lines: Box<[String]>,
     },
     /// A value that makes no sense, or does not belong there.
     #[error("{place}: {what}")]
@@ -89,7 +89,7 @@ mod tests {
         let text = "# a suite\nround_max = 3\n";
         let first = "TOML parse error at line 2 column 1: unknown field `round_max`, expected `rounds_max` or `round_ms`; \
                      did you mean rounds_max?";
-        let lines = ["round_max = 3", "^^^^^^^^^"].map(str::to_owned).to_vec();
+        let lines = ["round_max = 3", "^^^^^^^^^"].map(str::to_owned).into();
         assert_eq!(parse_shown::<Settings>(text), Err(TomlError::Shown { what: first.to_owned(), lines }));
         assert_eq!(parse::<Settings>(text).unwrap_err().to_string(), first);
         assert!(!parse::<Settings>("budget = 3\n").unwrap_err().to_string().contains("did you mean"));
