@@ -66,6 +66,11 @@ def pytest_benchmark(count: int) -> str:
     return json.dumps({"machine_info": {}, "commit_info": {}, "benchmarks": rows}, indent=4)
 
 
+def vitest(count: int) -> str:
+    rows = [{"name": name, "median": each[0], "samples": []} for name, each in ((n, times(k, 1.0)) for n, k in names(count))]
+    return json.dumps({"files": [{"filepath": "/a.bench.ts", "groups": [{"fullName": "a", "benchmarks": rows}]}]}, indent=2)
+
+
 def hyperfine(count: int) -> str:
     rows = [{"command": name, "mean": 0.1, "times": times(each, 0.1)} for name, each in names(count)]
     return json.dumps({"results": rows}, indent=2)
@@ -163,7 +168,7 @@ def tritonbench(count: int) -> str:
 
 
 FORMATS = [
-    google_benchmark, pytest_benchmark, hyperfine, go_test, asv, benchmark_tools, trtexec, torch_benchmark, vllm, sglang,
+    google_benchmark, pytest_benchmark, vitest, hyperfine, go_test, asv, benchmark_tools, trtexec, torch_benchmark, vllm, sglang,
     github_action_benchmark, data_js, bmf, csv, wide_csv, triton_testing, tritonbench,
 ]
 

@@ -56,6 +56,7 @@ fn files_of_harnesses_are_read_with_their_samples() {
 #[test]
 fn files_of_further_harnesses_are_read_with_what_they_have() {
     for (name, metric, ms, samples) in [
+        ("vitest.json", "sort_bench_ts > sort > native_p50_ms", 0.075_001_999_999_983_58, 1),
         ("pyperf.json", "count_p50_ms", 0.298_960_492_187_916_3, 6),
         ("divan.txt", "words::count::200_p50_ms", 1.561e-3, 1),
         ("divan.txt", "words::longest_p50_ms", 15.99e-3, 1),

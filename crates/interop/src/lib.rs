@@ -46,6 +46,7 @@ mod tritonbench;
 mod trtexec;
 mod unit;
 mod values;
+mod vitest;
 mod vllm;
 
 pub use imported::Imported;
@@ -63,6 +64,7 @@ const FORMATS: &[Format] = &[
     criterion::FORMAT,
     google_benchmark::FORMAT,
     pytest_benchmark::FORMAT,
+    vitest::FORMAT,
     pyperf::FORMAT,
     hyperfine::FORMAT,
     jmh::FORMAT,

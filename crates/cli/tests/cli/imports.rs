@@ -20,6 +20,7 @@ const FILES: &[(&str, bool)] = &[
     ("tritonbench.csv", false),
     ("trtexec-profile.json", true),
     ("trtexec-times.json", true),
+    ("vitest.json", true),
     ("vllm-latency.json", true),
     ("vllm-serve-detailed.json", true),
     ("vllm-serve.json", true),

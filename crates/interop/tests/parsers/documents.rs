@@ -145,6 +145,7 @@ fn read_documents() -> Vec<Document> {
                 "tools/torch-benchmark.json",
                 "tools/trtexec-profile.json",
                 "tools/trtexec-times.json",
+                "tools/vitest.json",
                 "tools/vllm-latency.json",
                 "tools/vllm-serve-detailed.json",
                 "tools/vllm-serve.json",
