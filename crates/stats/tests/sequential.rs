@@ -36,8 +36,6 @@ fn a_call_needs_three_pairs_of_processes_that_say_so() {
         (0..100).for_each(|i| _ = units.push_from(i == 0, x));
         assert!(units.decision() != call && units.lacks_pairs());
         assert_eq!(units.e_to_call(call), 0.0, "not by others' calls either");
-        // Pairs that say the opposite do not count.
-        units.push_from(true, 0.0);
         units.push_from(true, x);
         assert_ne!(units.decision(), call);
         assert_eq!(units.push_from(true, x), call);
@@ -47,6 +45,22 @@ fn a_call_needs_three_pairs_of_processes_that_say_so() {
     let mut unchanged = Sequential::new(eight()).expect("a plan that makes sense");
     (0..9).for_each(|i| _ = unchanged.push_from(i == 0, 0.0));
     assert_eq!(unchanged.decision(), Decision::NotSlower);
+}
+
+#[test]
+fn where_pairs_of_processes_differ_each_is_one_piece_of_evidence() {
+    for (x, call) in [(0.05, Decision::Slower), (-0.05, Decision::Faster)] {
+        // As a kernel of two speeds gives them, by where its process happens to lie: five of eight pairs, eight units each.
+        let mut units = Sequential::new(eight()).expect("a plan that makes sense");
+        for pair in [1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0] {
+            (0..8).for_each(|i| _ = units.push_from(i == 0, pair * x));
+        }
+        assert!(units.decision() != call && units.lacks_pairs());
+        assert!(units.e_to_call(call) < 10.0, "{}", units.e_to_call(call));
+        // A change shows in them all the same.
+        let more = (0..40).position(|_| units.push_from(true, x) == call);
+        assert!(more.is_some_and(|more| more > 8), "{more:?}");
+    }
 }
 
 /// The worked example of METHODOLOGY, in percent: about 2 % slower, one unit short of the tolerance.

@@ -89,8 +89,14 @@ fn seen(pair: &Pair<'_>) -> String {
 }
 
 fn visible(pair: &Pair<'_>) -> String {
-    if pair.deciding.evidence(pair.index).is_some_and(Sequential::lacks_pairs) {
-        return format!("fewer than {PAIRS_LEAST} pairs of processes say so");
+    match pair.deciding.evidence(pair.index) {
+        Some(known) if known.pairs_differ() => {
+            return "its pairs of processes differ, so each counts once".to_owned();
+        }
+        Some(known) if known.lacks_pairs() => {
+            return format!("fewer than {PAIRS_LEAST} pairs of processes say so");
+        }
+        _ => {}
     }
     let what = if pair.metric.is_none() { "slowdown" } else { "worsening" };
     match pair.evidence.smallest_visible_slowdown {

@@ -78,8 +78,10 @@ impl Sequential {
         self.units.iter().any(|unit| {
             let distance = sign * unit.x - line;
             evidence.push(distance, unit.scale);
-            pairs.push(unit.is_fresh, distance > 0.0);
-            distance > 0.0 && pairs.count() >= pairs_least && evidence.reaches(needed)
+            pairs.push(unit.is_fresh, distance, unit.scale);
+            let is_enough =
+                if pairs_least == 0 { evidence.reaches(needed) } else { pairs.reach(&evidence, needed) };
+            distance > 0.0 && pairs.count() >= pairs_least && is_enough
         })
     }
 }

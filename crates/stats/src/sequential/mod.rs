@@ -2,7 +2,8 @@
 //!
 //! A unit is a pair of processes, base and head, measured side by side in random order; it gives one number,
 //! x = ln(head time / base time). Where starting them takes long, several units have the same pair: then a call of slower or faster
-//! needs [`PAIRS_LEAST`] pairs that say so, since what sticks to one process counts again with each of its units. Evidence is kept as e-values: nonnegative, expected to be at most 1 as long as the null
+//! needs [`PAIRS_LEAST`] pairs that say so, since what sticks to one process counts again with each of its units; and where pairs
+//! differ, each counts once. Evidence is kept as e-values: nonnegative, expected to be at most 1 as long as the null
 //! hypothesis holds, given the past. Such a process ever reaches 1/α with a probability of at most α (Ville), so
 //! there is no penalty for looking often and stopping when the answer is clear, which is what breaks every p-value.
 //! Going back: Wald (sequential analysis), Robbins (mixtures), Shafer and Vovk (testing by betting), Ramdas, Grünwald,
@@ -98,8 +99,8 @@ impl Sequential {
         self.slower.push(x - line, scale);
         self.not_slower.push(line - x, scale);
         self.faster.push(-line - x, scale);
-        self.slower_pairs.push(is_fresh, x > line);
-        self.faster_pairs.push(is_fresh, x < -line);
+        self.slower_pairs.push(is_fresh, x - line, scale);
+        self.faster_pairs.push(is_fresh, -line - x, scale);
         self.scale.push(x);
         self.units.push(Unit { x, scale, is_fresh });
         // Evidence grows only by units beyond its line, so only there can it have become enough.
@@ -130,7 +131,7 @@ impl Sequential {
             Decision::Faster => (&self.faster, &self.faster_pairs),
             Decision::Undecided | Decision::NotSlower => return 0.0,
         };
-        if pairs.count() < PAIRS_LEAST { 0.0 } else { evidence.e() }
+        if pairs.count() < PAIRS_LEAST { 0.0 } else { pairs.e(evidence) }
     }
 
     /// Pairs of processes that say slower, or faster.
@@ -142,10 +143,16 @@ impl Sequential {
         }
     }
 
-    /// Whether only more pairs of processes are missing for a call of slower or faster.
+    /// Whether more pairs of processes are what is missing for a call of slower or faster: all else is there, or they differ.
     pub fn lacks_pairs(&self) -> bool {
         let is_final = matches!(self.decision, Decision::Slower | Decision::Faster);
-        !is_final && self.slower.e().max(self.faster.e()) >= self.plan.alarm_e()
+        !is_final && (self.pairs_differ() || self.slower.e().max(self.faster.e()) >= self.plan.alarm_e())
+    }
+
+    /// Whether processes serve several units, and some pairs of them lie beyond a line where others do not.
+    pub fn pairs_differ(&self) -> bool {
+        let differ = self.slower_pairs.differ() || self.faster_pairs.differ();
+        differ && self.units.iter().any(|unit| !unit.is_fresh)
     }
 
     /// After each unit the shares of what it takes to call head slower, not slower and faster, where a call takes evidence of
@@ -157,9 +164,9 @@ impl Sequential {
             known.push_from(unit.is_fresh, unit.x);
             let pairs = |to| f64::from(known.pairs_count(to)) / f64::from(PAIRS_LEAST);
             [
-                share(known.e_slower(), call_e).min(pairs(Decision::Slower)),
+                share(known.slower_pairs.e(&known.slower), call_e).min(pairs(Decision::Slower)),
                 share(known.e_not_slower(), self.plan.pass_e()),
-                share(known.e_faster(), call_e).min(pairs(Decision::Faster)),
+                share(known.faster_pairs.e(&known.faster), call_e).min(pairs(Decision::Faster)),
             ]
         };
         self.units.iter().map(after).collect()
@@ -228,8 +235,8 @@ impl Sequential {
             self.units.iter().any(|unit| {
                 let distance = unit.x - middle + change - line;
                 evidence.push(distance, unit.scale);
-                pairs.push(unit.is_fresh, distance > 0.0);
-                pairs.count() >= PAIRS_LEAST && evidence.reaches(self.plan.alarm_e())
+                pairs.push(unit.is_fresh, distance, unit.scale);
+                pairs.count() >= PAIRS_LEAST && pairs.reach(&evidence, self.plan.alarm_e())
             })
         };
         // A larger change is worth more at every unit, so doubling and halving find the border.
