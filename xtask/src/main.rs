@@ -16,6 +16,7 @@ mod kernels;
 mod test_all;
 mod tidy;
 mod unchanged;
+mod unused;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

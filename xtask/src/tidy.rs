@@ -1,6 +1,6 @@
 //! Rules of style that a program can check.
 
-use crate::{commands, cycles};
+use crate::{commands, cycles, unused};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ const SKIPPED: [&str; 5] = ["target", ".git", "artifacts", "corpus", ".holdpoint
 /// Names every broken rule.
 pub fn check(root: &Path) -> Vec<String> {
     let mut problems = cycles::problems(root);
+    problems.extend(unused::problems(root));
     for path in files(root) {
         let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
         let Ok(text) = fs::read_to_string(&path) else { continue };

@@ -35,7 +35,7 @@ const GITLAB: &[(&str, Option<Part>, &str)] =
     &[(".gitlab/holdpoint.yml", None, template!("gitlab/holdpoint.yml"))];
 
 /// Begins lines that the maintainer may edit.
-pub const YOURS: &str = "# holdpoint: yours";
+pub(crate) const YOURS: &str = "# holdpoint: yours";
 /// Ends them.
 pub const END: &str = "# holdpoint: end";
 

@@ -55,7 +55,7 @@ pub fn command() -> clap::Command {
 }
 
 /// The help that `--help-all` asks for: of the command before it, with every flag.
-pub fn help_all(arguments: &[String]) -> Option<String> {
+pub(crate) fn help_all(arguments: &[String]) -> Option<String> {
     arguments.iter().position(|argument| argument == "--help-all")?;
     let mut command = command();
     command.build();

@@ -10,7 +10,7 @@ static IS_HELD: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// Begins to listen.
-pub fn listen() {
+pub(crate) fn listen() {
     // Without handlers a signal still ends this process, as it would any.
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
     std::thread::spawn(move || {
@@ -30,12 +30,12 @@ pub fn hold() {
 }
 
 /// Whether a signal has come.
-pub fn has_come() -> bool {
+pub(crate) fn has_come() -> bool {
     SIGNAL.load(Ordering::SeqCst) != 0
 }
 
 /// Ends this process as the signal would have, if one has come.
-pub fn end_if_come() {
+pub(crate) fn end_if_come() {
     let signal = SIGNAL.load(Ordering::SeqCst);
     if signal != 0 {
         std::process::exit(128 + signal);

@@ -9,13 +9,13 @@ pub fn print(text: &str) -> Result<(), FlowError> {
     write_stdout(&for_terminal(text, Style::default()))
 }
 
-pub fn write_stderr(text: &str) {
+pub(crate) fn write_stderr(text: &str) {
     // Nobody listening is no reason to fail.
     let _ = writeln!(io::stderr(), "{}", for_terminal(&for_log(text), Style::default()));
 }
 
 /// Writes to stdout. A reader that has gone away (`| head`) has seen enough.
-pub fn write_stdout(text: &str) -> Result<(), FlowError> {
+pub(crate) fn write_stdout(text: &str) -> Result<(), FlowError> {
     let mut stdout = io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
     match write!(stdout, "{text}{newline}").and_then(|()| stdout.flush()) {

@@ -39,7 +39,7 @@ impl Dtype {
     }
 
     /// The macro that chooses it in a kernel's source.
-    pub fn macro_name(self) -> &'static str {
+    pub(crate) fn macro_name(self) -> &'static str {
         match self {
             Self::F32 => "ELEM_F32",
             Self::F16 => "ELEM_F16",

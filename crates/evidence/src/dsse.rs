@@ -14,7 +14,7 @@ use holdpoint_model::limits::clean_text;
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 
 /// The bytes that are signed: DSSE's pre-authentication encoding.
-pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let mut out = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len()).into_bytes();
     out.extend_from_slice(payload);
     out
@@ -59,7 +59,7 @@ pub fn open(envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, Problem> {
 }
 
 /// The payload, if it is of this type and this key has signed it.
-pub fn open_as(payload_type: &str, envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, Problem> {
+pub(crate) fn open_as(payload_type: &str, envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, Problem> {
     if envelope.payload_type != payload_type {
         let what = format!("its payload is {:?}, not {payload_type:?}", envelope.payload_type);
         return Err(what.into());

@@ -5,7 +5,7 @@ use crate::EvidenceError;
 use std::path::{Component, Path, PathBuf};
 
 /// Whether a path stays below its folder, links aside.
-pub fn stays_below(path: &Path) -> bool {
+pub(crate) fn stays_below(path: &Path) -> bool {
     !path.as_os_str().is_empty()
         && path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

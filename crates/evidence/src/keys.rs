@@ -80,7 +80,7 @@ impl From<VerifyingKey> for PublicKey {
 impl PublicKey {
     /// Whether this key has signed the message. A signature of ECDSA is in DER; one of Ed25519 may be of the message, as ours are, or of
     /// its SHA-512 (Ed25519ph), as those of cosign 3.
-    pub fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         match self {
             Self::Ed25519(key) => Signature::from_slice(signature).is_ok_and(|signature| {
                 let hashed = Sha512::new_with_prefix(message);
@@ -208,11 +208,11 @@ fn read_der(place: &str, text: &str, label: &str) -> Result<Vec<u8>, EvidenceErr
     STANDARD.decode(body).map_err(|_| problem("not Base64"))
 }
 
-pub fn private_pem(key: &SigningKey) -> String {
+pub(crate) fn private_pem(key: &SigningKey) -> String {
     pem(PRIVATE_LABEL, &PRIVATE_PREFIX, &key.to_bytes())
 }
 
-pub fn public_pem(key: &VerifyingKey) -> String {
+pub(crate) fn public_pem(key: &VerifyingKey) -> String {
     pem(PUBLIC_LABEL, &PUBLIC_PREFIX, key.as_bytes())
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const DAYS_MAX: f64 = 7.0;
 
 /// Where the ceilings of a report's machine, device and driver are kept; none where the report names no machine.
-pub fn kept_path(report: &Report) -> Option<PathBuf> {
+pub(crate) fn kept_path(report: &Report) -> Option<PathBuf> {
     let machine = report.machine.as_ref()?;
     let driver = report.toolchain.cuda.as_ref().map_or("cpu", |cuda| &cuda.driver);
     let safe = |text: &str| -> String {

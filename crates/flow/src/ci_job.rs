@@ -6,7 +6,7 @@ pub fn variable(name: &str) -> Option<String> {
 }
 
 /// The page of this job, from what the runner says.
-pub fn own_url() -> Option<String> {
+pub(crate) fn own_url() -> Option<String> {
     let github = || {
         let (server, repository, run) =
             (variable("GITHUB_SERVER_URL")?, variable("GITHUB_REPOSITORY")?, variable("GITHUB_RUN_ID")?);

@@ -19,7 +19,7 @@ impl<T> CommandResult<T> {
         Self { document, notes: Vec::new(), end: Ok(exit) }
     }
 
-    pub fn with_note(mut self, note: impl Into<String>) -> Self {
+    pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }

@@ -61,7 +61,7 @@ pub fn judge(ab: &AbReport) -> Result<Stated, String> {
 }
 
 /// Refuses a run from the future.
-pub fn refuse_future(at: Timestamp, path: &Path) -> Result<(), FlowError> {
+pub(crate) fn refuse_future(at: Timestamp, path: &Path) -> Result<(), FlowError> {
     check_time(at).map_err(|what| FlowError::File { path: path.to_owned(), what })
 }
 

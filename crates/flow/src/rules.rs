@@ -34,7 +34,7 @@ impl Rules {
     }
 
     /// Adds waivers and the outcome of `calibrate` to a judgement of two sides.
-    pub fn apply_to_sides(&self, judgement: &mut Judgement) {
+    pub(crate) fn apply_to_sides(&self, judgement: &mut Judgement) {
         self.waivers.apply(judgement);
         self.calibration.add_to(judgement);
     }

@@ -6,7 +6,7 @@ use holdpoint_store::Scratch;
 use std::hash::{BuildHasher, RandomState};
 
 /// One folder for the candidate's tensors and another for the oracle's: a candidate knows the path of its own file.
-pub struct TensorFolders {
+pub(crate) struct TensorFolders {
     candidate: Scratch,
     oracle: Scratch,
 }
@@ -22,7 +22,7 @@ impl TensorFolders {
 }
 
 /// A seed that no worker can know beforehand; 32 bits, so that it can be typed.
-pub fn random_seed() -> u64 {
+pub(crate) fn random_seed() -> u64 {
     RandomState::new().hash_one(()) >> 32
 }
 

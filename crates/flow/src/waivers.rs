@@ -8,7 +8,7 @@ use holdpoint_store::StoreError;
 use std::path::Path;
 
 /// Waivers and the day they are used on.
-pub struct InForce {
+pub(crate) struct InForce {
     waivers: Waivers,
     today: Date,
 }

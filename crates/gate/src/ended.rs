@@ -37,7 +37,7 @@ impl Ended {
     }
 
     /// The verdict that it stands for where there is no comparison: without one, nothing was shown not to be slower.
-    pub fn verdict_alone(&self) -> Verdict {
+    pub(crate) fn verdict_alone(&self) -> Verdict {
         match self.verdict() {
             Verdict::Pass => Verdict::Inconclusive,
             verdict => verdict,

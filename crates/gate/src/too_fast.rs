@@ -7,7 +7,7 @@ use holdpoint_model::{Check, Verdict};
 pub const SPEEDUP_MAX: f64 = 10.0;
 
 /// Advice where `ratio`, new time over old, is an improvement of `speedup_max` times or more; absent where it is not.
-pub fn check_this(ratio: f64, speedup_max: Option<f64>, better: &str) -> Option<String> {
+pub(crate) fn check_this(ratio: f64, speedup_max: Option<f64>, better: &str) -> Option<String> {
     let times = 1.0 / ratio;
     (times >= speedup_max.unwrap_or(SPEEDUP_MAX)).then(|| {
         let times = if times.is_finite() { format!("{times:.0} times") } else { "endlessly".to_owned() };
@@ -39,7 +39,7 @@ pub fn checked(
 }
 
 /// The same for the rules of the originals, whose exit codes others rely on: the verdict stays, and its line says what to check.
-pub fn remarked(check: Check) -> Check {
+pub(crate) fn remarked(check: Check) -> Check {
     let advice = check.regression_ratio.and_then(|change| check_this(1.0 + change, None, "faster"));
     match advice.filter(|_| check.verdict <= Verdict::Pass) {
         Some(advice) => Check { reason: format!("{advice}; {}", check.reason), ..check },

@@ -23,7 +23,7 @@ pub use future::{check_time, is_future};
 pub use location::Location;
 pub use record::{Judge, NewPoint, RunRecord, series_id};
 pub use schema::VERSION;
-pub use store::{Access, Prune, PruneWhat, Pruned, RunAt, Store, Values};
+pub use store::{Access, Prune, PruneWhat, Store, Values};
 pub use tracks::StoreTracks;
 
 /// Opens the store at a place. A server opens it once: several threads may use it. Two sides that are read from files of it are judged again.

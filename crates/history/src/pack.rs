@@ -26,13 +26,13 @@ pub fn unpack(bytes: &[u8]) -> io::Result<String> {
 }
 
 /// A packed document without its samples; one that has none stays as it is.
-pub fn repack_without_samples(bytes: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn repack_without_samples(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let text = unpack(bytes)?;
     pack(&without_samples(&text).unwrap_or(text))
 }
 
 /// A document without its samples: the summaries stay. `None` where it is not of a kind that holds samples.
-pub fn without_samples(text: &str) -> Option<String> {
+pub(crate) fn without_samples(text: &str) -> Option<String> {
     match document::read_any(text).ok()? {
         AnyDocument::Report(mut report) => {
             for measurement in report.benchmarks.values_mut() {

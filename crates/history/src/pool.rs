@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Sessions that are kept for later. More may be in use at once: as many as threads ask.
 const IDLE_MAX: usize = 8;
 
-pub struct Pool<S> {
+pub(crate) struct Pool<S> {
     idle: Mutex<Vec<S>>,
 }
 

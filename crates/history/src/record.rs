@@ -193,7 +193,7 @@ impl RunRecord {
     }
 
     /// The run without its raw samples: summaries and points stay. `None` where it has none.
-    pub fn without_samples(&self) -> Option<Self> {
+    pub(crate) fn without_samples(&self) -> Option<Self> {
         let document = self.has_samples().then(|| crate::pack::without_samples(&self.document))??;
         Some(Self { document, ..self.clone() })
     }

@@ -10,7 +10,7 @@ use holdpoint_model::{
 use std::collections::{BTreeMap, HashMap};
 
 /// A point's columns. `run` is an id of the database.
-pub struct PointRow {
+pub(crate) struct PointRow {
     pub at: i64,
     pub run: i64,
     pub value: f64,
@@ -20,7 +20,7 @@ pub struct PointRow {
 }
 
 /// A run's columns, as far as points need them. `versions` is an id of the database.
-pub struct RunRow {
+pub(crate) struct RunRow {
     pub hash: [u8; 32],
     pub revision: Option<String>,
     pub dirty: bool,
@@ -43,7 +43,7 @@ enum RunRows {
 const READ_FOR_ONE: i64 = 8;
 
 /// Which runs are to be read.
-pub enum WantedRuns {
+pub(crate) enum WantedRuns {
     /// All with ids from the first to the last.
     Range([i64; 2]),
     Single(Vec<i64>),
@@ -97,7 +97,7 @@ impl Runs {
 }
 
 /// A series' columns.
-pub struct SeriesRow {
+pub(crate) struct SeriesRow {
     pub id: i64,
     pub name: String,
     pub key: SeriesKey,
@@ -139,21 +139,21 @@ impl SeriesRow {
 
 /// The counts of a series.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     pub points: i64,
     pub first: Option<i64>,
     pub last: Option<i64>,
     pub accepted: u32,
 }
 
-pub fn better_name(better: Better) -> &'static str {
+pub(crate) fn better_name(better: Better) -> &'static str {
     if better.is_lower() { "lower" } else { "higher" }
 }
 
 /// Verdicts by time; of several at one moment, the worst.
-pub type VerdictsByTime = HashMap<i64, Verdict>;
+pub(crate) type VerdictsByTime = HashMap<i64, Verdict>;
 
-pub fn add_verdict(verdicts: &mut VerdictsByTime, at: i64, name: &str) {
+pub(crate) fn add_verdict(verdicts: &mut VerdictsByTime, at: i64, name: &str) {
     let Ok(verdict) = serde_json::from_value::<Verdict>(name.into()) else { return };
     let kept = verdicts.entry(at).or_insert(verdict);
     *kept = (*kept).max(verdict);
@@ -204,14 +204,14 @@ pub fn values(row: SeriesRow, points: Vec<(i64, f64)>, accepted: Vec<Acceptance>
     Values { key: row.key, better: row.better, points, accepted }
 }
 
-pub fn run_at(at: Timestamp, commit: Option<String>, versions: Option<&str>) -> RunAt {
+pub(crate) fn run_at(at: Timestamp, commit: Option<String>, versions: Option<&str>) -> RunAt {
     let versions = versions.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     RunAt { at, commit, versions }
 }
 
 /// The question for a page of runs, in words of both databases: of several verdicts at one moment the worst is the run's. Values come in the
 /// order of their numbers, see [`RunsWanted`].
-pub fn runs_question() -> String {
+pub(crate) fn runs_question() -> String {
     let ranks = Verdict::ALL.iter().enumerate();
     let ranks: String = ranks
         .map(|(rank, verdict)| {
@@ -230,7 +230,7 @@ pub fn runs_question() -> String {
 }
 
 /// The values of [`runs_question`], in its order.
-pub struct RunsWanted<'a> {
+pub(crate) struct RunsWanted<'a> {
     pub since: i64,
     pub until: i64,
     /// Before this place, the newest first.
@@ -266,7 +266,7 @@ impl<'a> RunsWanted<'a> {
 }
 
 /// A run's columns, as a list needs them.
-pub struct ListedRun {
+pub(crate) struct ListedRun {
     pub hash: [u8; 32],
     pub kind: String,
     pub suite: String,
@@ -280,7 +280,7 @@ pub struct ListedRun {
 }
 
 /// A page of runs: as many as are shown, and where the next ones are if there are more.
-pub fn run_page(filter: &RunFilter, rows: Vec<ListedRun>) -> Result<RunPage, String> {
+pub(crate) fn run_page(filter: &RunFilter, rows: Vec<ListedRun>) -> Result<RunPage, String> {
     let limit = filter.limit as usize;
     let has_more = rows.len() > limit;
     let runs: Vec<RunSummary> = rows.into_iter().take(limit).map(run_summary).collect::<Result<_, _>>()?;
@@ -306,7 +306,7 @@ fn run_summary(row: ListedRun) -> Result<RunSummary, String> {
 }
 
 /// Ids of series by their keys as JSON, as far as this connection has met them: a batch asks the database for each once.
-pub type Known = HashMap<String, i64>;
+pub(crate) type Known = HashMap<String, i64>;
 
 /// A point with its run's place in the batch and its series' key as JSON.
 pub struct Placed<'a> {
@@ -328,7 +328,7 @@ pub fn unknown<'p>(placed: &'p [Placed<'_>], known: &Known) -> BTreeMap<&'p str,
 }
 
 /// Refuses a series whose id is another key's: the two would be joined.
-pub fn check_key(name: &str, found: &str, wanted: &str) -> Result<(), String> {
+pub(crate) fn check_key(name: &str, found: &str, wanted: &str) -> Result<(), String> {
     if found == wanted {
         return Ok(());
     }

@@ -34,7 +34,7 @@ const STEPS: [&str; 3] = [
 ];
 
 /// The words that the databases spell differently.
-pub struct Dialect {
+pub(crate) struct Dialect {
     pub id: &'static str,
     pub bytes: &'static str,
     pub float: &'static str,
@@ -51,7 +51,7 @@ impl Dialect {
     }
 
     /// Statements as this database spells them.
-    pub fn spell(&self, statements: &str) -> String {
+    pub(crate) fn spell(&self, statements: &str) -> String {
         let words = [
             ("{id}", self.id),
             ("{bytes}", self.bytes),

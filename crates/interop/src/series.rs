@@ -40,7 +40,7 @@ impl ByName {
         }
     }
 
-    pub fn into_series(self) -> Vec<Series> {
+    pub(crate) fn into_series(self) -> Vec<Series> {
         self.all.into_iter().map(|(name, times_ms)| Series { name, times_ms }).collect()
     }
 }

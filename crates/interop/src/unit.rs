@@ -30,7 +30,7 @@ impl Unit {
     }
 
     /// A value in milliseconds; of a rate, of one item. Nothing of a rate of 0.
-    pub fn to_ms(&self, value: f64) -> Option<f64> {
+    pub(crate) fn to_ms(&self, value: f64) -> Option<f64> {
         match self {
             // Dividing by a whole number keeps more digits than multiplying by its rounded inverse.
             Self::Time(ms) if *ms < 1.0 => Some(value / (1.0 / ms).round()),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Smallest step between two clock reads that differ: the clock's resolution together with the cost of
 /// reading it, which is what blurs the edges of a sample.
-pub fn resolution_ns() -> u64 {
+pub(crate) fn resolution_ns() -> u64 {
     let mut steps: Vec<u64> = (0..READS).map(|_| step_ns()).collect();
     steps.sort_unstable();
     steps[READS / 2].max(1)

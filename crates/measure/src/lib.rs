@@ -27,7 +27,7 @@ pub mod worker;
 /// The numbers that decide what is measured; METHODOLOGY.md prints them.
 pub mod constants {
     pub use crate::ab::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
-    pub use crate::meter::{SAMPLES_PER_ROUND_MAX, STEPS_PER_SAMPLE};
+    pub use crate::meter::STEPS_PER_SAMPLE;
     pub use crate::schedule::{WARM_DIFFERENCE, WARM_WINDOWS};
 }
 

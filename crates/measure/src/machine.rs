@@ -119,7 +119,7 @@ struct CpuTicks {
 
 /// Counts the CPU time that others use, from now on.
 #[derive(Debug)]
-pub struct OthersCpu {
+pub(crate) struct OthersCpu {
     before: Option<(CpuTicks, u64)>,
 }
 
@@ -193,7 +193,7 @@ fn cpu_ticks() -> Option<CpuTicks> {
     Some(CpuTicks { all: ticks.iter().take(8).sum(), idle, steal: *ticks.get(7)? })
 }
 
-pub fn steal_is_readable() -> bool {
+pub(crate) fn steal_is_readable() -> bool {
     cpu_ticks().is_some()
 }
 

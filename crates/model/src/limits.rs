@@ -36,7 +36,7 @@ pub const CALLS_PER_SAMPLE_MAX: u64 = 1 << 32;
 /// Lines of a worker's stderr kept as evidence when it fails.
 pub const STDERR_LINES_KEPT: usize = 20;
 /// Longest stderr line kept, and longest text taken from a worker's message.
-pub const TEXT_CHARS_MAX: usize = 2_000;
+pub(crate) const TEXT_CHARS_MAX: usize = 2_000;
 /// Shortest time read, in milliseconds: a femtosecond. With the longest it keeps every ratio of two times finite.
 pub const TIME_MS_MIN: f64 = 1e-12;
 /// Longest time read, in milliseconds: three hundred centuries.

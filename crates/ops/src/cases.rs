@@ -34,27 +34,27 @@ impl Cases {
     }
 
     /// For an op that takes exponentials, too.
-    pub const fn with_exponentials(self) -> Self {
+    pub(crate) const fn with_exponentials(self) -> Self {
         Self { values: Values::ALL, ..self }
     }
 
     /// For an op whose kernels sum or scan along an axis, on a device up to these sizes.
-    pub const fn with_rows(self, axis: usize, device_sizes_max: &'static [usize]) -> Self {
+    pub(crate) const fn with_rows(self, axis: usize, device_sizes_max: &'static [usize]) -> Self {
         Self { row_axis: Some(axis), device_sizes_max, ..self }
     }
 
     /// Also these shapes, whose products of sizes pass 2^31.
-    pub const fn with_huge(self, huge: &'static [&'static [usize]]) -> Self {
+    pub(crate) const fn with_huge(self, huge: &'static [&'static [usize]]) -> Self {
         Self { huge, ..self }
     }
 
     /// For an op that only holdpoint's own workers implement.
-    pub const fn builtin_only(self) -> Self {
+    pub(crate) const fn builtin_only(self) -> Self {
         Self { for_workers: false, ..self }
     }
 
     /// For an op that chooses by its values: no ties, NaN or infinities, since the choice is undefined then.
-    pub const fn without_ties(self) -> Self {
+    pub(crate) const fn without_ties(self) -> Self {
         Self { values: &[Values::Uniform, Values::Tiny], ..self }
     }
 }
@@ -132,7 +132,7 @@ impl Draw<'_> {
     }
 
     /// The same, limited by the elements of the main input.
-    pub fn stretch_elements(&self, sizes: &mut [usize]) {
+    pub(crate) fn stretch_elements(&self, sizes: &mut [usize]) {
         self.stretch(sizes, |sizes| sizes.iter().product::<usize>() > self.limits.elements);
     }
 }

@@ -92,7 +92,7 @@ impl Comparison {
     }
 
     /// Applies the leeway that the inputs allow.
-    pub fn with_leeway(mut self, leeway: Leeway) -> Self {
+    pub(crate) fn with_leeway(mut self, leeway: Leeway) -> Self {
         self.tolerance.atol *= leeway.scale;
         (self.check.atol, self.leeway) = (self.tolerance.atol, leeway);
         self
@@ -189,7 +189,7 @@ impl Comparison {
     }
 
     /// Compares 64-bit numbers (budgets, histograms) under the tolerance.
-    pub fn doubles(mut self, name: &str, got: &[f64], want: &[f64]) -> Self {
+    pub(crate) fn doubles(mut self, name: &str, got: &[f64], want: &[f64]) -> Self {
         if self.lengths_differ(name, got.len(), want.len()) {
             return self;
         }

@@ -41,11 +41,11 @@ impl Input {
         Self { name: name.into(), dims: dims.to_vec(), domain: Domain::Unit, draw, by_row: true }
     }
 
-    pub fn with_domain(self, domain: Domain) -> Self {
+    pub(crate) fn with_domain(self, domain: Domain) -> Self {
         Self { domain, ..self }
     }
 
-    pub fn with_draw(self, draw: Distribution) -> Self {
+    pub(crate) fn with_draw(self, draw: Distribution) -> Self {
         Self { draw, ..self }
     }
 

@@ -91,7 +91,7 @@ impl Diagnostics {
     }
 
     /// KernelChoice over existing tiles of a level; no tiles give 0.
-    pub fn selected_ratio(&self, level: usize) -> f64 {
+    pub(crate) fn selected_ratio(&self, level: usize) -> f64 {
         match self.total_counts[level] {
             0 => 0.0,
             total => self.selected_counts[level] as f64 / total as f64,

@@ -37,7 +37,7 @@ pub mod rms_norm;
 pub mod rng;
 pub mod select;
 pub mod shape;
-pub mod simd;
+pub(crate) mod simd;
 pub mod tensor;
 pub mod tile_pack;
 pub mod tile_ssm;
@@ -53,13 +53,13 @@ pub use error::{BuildError, OpError};
 pub use holdpoint_cuda::Dtype;
 pub use holdpoint_model::suite::{Variant, Work};
 pub use op::Load;
-pub use precision::{Overflow, Precision, Tolerance};
+pub use precision::{Precision, Tolerance};
 pub use registry::{Entry, load, names, validate, validate_oracle, work};
 pub use request::{Backend, Request};
 pub use tensor::{Domain, Element, Tensor};
 
 /// All ops. A new one is a folder and a line here.
-pub static OPS: &[Entry] = &[
+pub(crate) static OPS: &[Entry] = &[
     registry::entry::<infer::Infer>(),
     registry::entry::<tile_pack::TilePack>(),
     registry::entry::<tile_unpack::TileUnpack>(),

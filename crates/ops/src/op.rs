@@ -119,7 +119,7 @@ macro_rules! params {
 pub(crate) use params;
 
 /// Everything known about an op before a request.
-pub trait Definition: Op + Sized + 'static {
+pub(crate) trait Definition: Op + Sized + 'static {
     const NAME: &'static str;
     /// Names of the sizes of a shape.
     const SIZES: &'static [&'static str];
@@ -157,4 +157,4 @@ pub trait Definition: Op + Sized + 'static {
     }
 }
 
-pub type NamedParams = Vec<(&'static str, u64)>;
+pub(crate) type NamedParams = Vec<(&'static str, u64)>;

@@ -41,7 +41,7 @@ impl FromStr for OrderMode {
 ///
 /// The reflection is by `s - 1`, not `n - 1`, so coordinates go negative and the bit tests rely on two's
 /// complement; the visiting order depends on exactly that.
-pub fn hilbert_distance(col: usize, row: usize, n: usize) -> i64 {
+pub(crate) fn hilbert_distance(col: usize, row: usize, n: usize) -> i64 {
     let (mut x, mut y, mut s) = (col as i64, row as i64, n as i64 / 2);
     let mut distance = 0;
     while s > 0 {
@@ -59,7 +59,7 @@ pub fn hilbert_distance(col: usize, row: usize, n: usize) -> i64 {
 }
 
 /// The number a tile is sorted by.
-pub fn sort_key(mode: OrderMode, index: u32, grid: &Grid) -> i64 {
+pub(crate) fn sort_key(mode: OrderMode, index: u32, grid: &Grid) -> i64 {
     let (rows, cols) = (grid.rows as i64, grid.cols as i64);
     let (row, col) = (i64::from(index) / cols, i64::from(index) % cols);
     match mode {
@@ -135,7 +135,7 @@ impl Orderer {
 }
 
 /// Ids of a tile's four children on the grid of twice the rows and columns.
-pub fn child_ids(parent: u32, grid: &Grid) -> [u32; 4] {
+pub(crate) fn child_ids(parent: u32, grid: &Grid) -> [u32; 4] {
     let cols = grid.cols as u32;
     let (row, col) = (2 * (parent / cols), 2 * (parent % cols));
     let at = |r: u32, c: u32| r * 2 * cols + c;

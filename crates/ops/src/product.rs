@@ -7,9 +7,9 @@ use pulp::{Arch, Simd, WithSimd};
 const ROWS: usize = 6;
 
 /// Columns must come in multiples of this, the widest vector; pad with anything finite.
-pub const COLUMN_STEP: usize = 16;
+pub(crate) const COLUMN_STEP: usize = 16;
 
-pub fn padded_columns(n: usize) -> usize {
+pub(crate) fn padded_columns(n: usize) -> usize {
     n.next_multiple_of(COLUMN_STEP)
 }
 

@@ -89,7 +89,7 @@ impl RandomState {
     }
 
     /// `count` values uniform in [-bound, bound), the default initialisation of a layer with fan-in 1/bound².
-    pub fn symmetric(&mut self, count: usize, bound: f64) -> Vec<f32> {
+    pub(crate) fn symmetric(&mut self, count: usize, bound: f64) -> Vec<f32> {
         let mut values = vec![0.0; count];
         self.fill(
             &mut values,

@@ -70,7 +70,7 @@ impl Grid {
         [(index / self.cols * self.tile) as u32, (index % self.cols * self.tile) as u32]
     }
 
-    pub fn check_indices(&self, indices: &[u32]) -> Result<(), OpError> {
+    pub(crate) fn check_indices(&self, indices: &[u32]) -> Result<(), OpError> {
         let count = self.count();
         match indices.iter().find(|&&index| index as usize >= count) {
             Some(&index) => Err(OpError::IndicesOutOfBounds { index: index as usize, count }),

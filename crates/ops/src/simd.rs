@@ -45,26 +45,26 @@ pub fn exp(x: f32) -> f32 {
 }
 
 #[inline(always)]
-pub fn sigmoid(x: f32) -> f32 {
+pub(crate) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
 /// max(x, 0) that lets NaN through, unlike `f32::max`.
 #[inline(always)]
-pub fn relu(x: f32) -> f32 {
+pub(crate) fn relu(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
 }
 
 /// 0 where x is finite, NaN where it is not: the difference of x and itself.
 #[inline(always)]
-pub fn zero_or_nan(x: f32) -> f32 {
+pub(crate) fn zero_or_nan(x: f32) -> f32 {
     #[allow(clippy::eq_op)]
     let zero = x - x;
     zero
 }
 
 #[inline(always)]
-pub fn all_finite(values: &[f32]) -> bool {
+pub(crate) fn all_finite(values: &[f32]) -> bool {
     let mut lanes = Lanes::ZERO;
     lanes.add(values, zero_or_nan);
     lanes.fold() == 0.0
@@ -93,7 +93,7 @@ pub fn fold<const N: usize>(mut lanes: [f32; N]) -> f32 {
 /// slow to load after it was stored.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub struct Lanes([f32; 32]);
+pub(crate) struct Lanes([f32; 32]);
 
 impl Lanes {
     pub const ZERO: Self = Self([0.0; 32]);
@@ -123,7 +123,7 @@ impl Lanes {
 }
 
 #[inline(always)]
-pub fn sum_squares(values: &[f32], centre: f32) -> f32 {
+pub(crate) fn sum_squares(values: &[f32], centre: f32) -> f32 {
     sum_terms(values, |value| (value - centre) * (value - centre))
 }
 

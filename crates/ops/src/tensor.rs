@@ -128,7 +128,7 @@ impl Tensor {
     }
 
     #[inline]
-    pub fn floats_mut<T: StoredFloat>(&mut self) -> &mut [T] {
+    pub(crate) fn floats_mut<T: StoredFloat>(&mut self) -> &mut [T] {
         match &mut self.data {
             Data::Floats(floats) if floats.dtype == T::DTYPE => {
                 &mut bytemuck::cast_slice_mut(&mut floats.buffer)[..floats.len]

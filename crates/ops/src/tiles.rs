@@ -20,7 +20,7 @@ pub(crate) const ORDERS: &[&str] = &["none", "hilbert", "multi_direction", "l2r"
 
 /// A map, its grid, and which tiles of it are chosen.
 #[derive(Clone, Debug)]
-pub struct Tiles {
+pub(crate) struct Tiles {
     pub dims: Nchw,
     pub grid: Grid,
     /// Tiles per sample.

@@ -1,7 +1,7 @@
 //! Numbers for people: four significant digits, the unit that fits, and a dash for what is no number.
 
 /// Stands where a number is missing.
-pub const MISSING: &str = "–";
+pub(crate) const MISSING: &str = "–";
 
 /// The number if there is one, else a dash.
 pub fn number(value: Option<f64>, format: fn(f64) -> String) -> String {
@@ -21,7 +21,7 @@ pub fn time(ms: f64) -> String {
 }
 
 /// The two ends of an interval of times, in the unit of the upper one: `1.230 – 1.240 ms`.
-pub fn time_interval(low_ms: f64, high_ms: f64) -> String {
+pub(crate) fn time_interval(low_ms: f64, high_ms: f64) -> String {
     if !low_ms.is_finite() || !high_ms.is_finite() {
         return MISSING.to_owned();
     }
@@ -71,7 +71,7 @@ pub fn percent_interval(low: f64, high: f64) -> String {
 }
 
 /// A share that is expected to be small: `0.43 %`, `1.5 %`, `0.003 %`.
-pub fn small_share(ratio: f64) -> String {
+pub(crate) fn small_share(ratio: f64) -> String {
     let percent = ratio * 100.0;
     match percent.abs() {
         0.00995..0.995 => format!("{percent:.2} %"),
@@ -131,7 +131,7 @@ pub fn effect(v: f64) -> String {
 }
 
 /// A probability: `0.043`, `2.1e-5`.
-pub fn probability(p: f64) -> String {
+pub(crate) fn probability(p: f64) -> String {
     match p {
         _ if !p.is_finite() => MISSING.to_owned(),
         PLAIN_MIN.. => format!("{p:.3}"),
@@ -151,7 +151,7 @@ pub fn factor(v: f64) -> String {
 }
 
 /// Operations per byte: `0.52`, `12.8`, `256`.
-pub fn intensity(v: f64) -> String {
+pub(crate) fn intensity(v: f64) -> String {
     match v.abs() {
         _ if !v.is_finite() => MISSING.to_owned(),
         99.95.. => count(v.round() as u64),

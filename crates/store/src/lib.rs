@@ -18,7 +18,7 @@ pub use read::{
     read_imported, read_release_policy, read_source, read_suite, read_text, read_waivers,
 };
 pub use temporary::{Scratch, sweep};
-pub use tracks::{ShownTrend, read_shown_trend, read_tracks};
+pub use tracks::{read_shown_trend, read_tracks};
 pub use trend::{Appended, append_trend, for_each_trend, trend_path};
 pub use write::{check_writable, remove, write_binary, write_json, write_new, write_text};
 

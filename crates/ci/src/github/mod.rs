@@ -21,7 +21,7 @@ use ureq::Agent;
 
 const ATTEMPTS_MAX: u32 = 5;
 /// The longest wait that is accepted; a host that asks for more is given up on.
-pub const WAIT_MAX: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Limit for all requests of a client, waits included: four waits of a minute, and a minute for the answers.
 const TOTAL_MAX: Duration = Duration::from_secs(300);
 const PAGES_MAX: u32 = 100;

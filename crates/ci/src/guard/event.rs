@@ -17,7 +17,7 @@ pub struct User {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Label {
+pub(crate) struct Label {
     pub name: String,
 }
 
@@ -31,7 +31,7 @@ pub struct End {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct EndRepository {
+pub(crate) struct EndRepository {
     pub id: u64,
     pub full_name: String,
 }
@@ -48,28 +48,28 @@ pub struct PullRequest {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct PullRequestEvent {
+pub(crate) struct PullRequestEvent {
     pub number: u64,
     pub pull_request: PullRequest,
     pub repository: Repository,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct MergeGroupEvent {
+pub(crate) struct MergeGroupEvent {
     pub merge_group: MergeGroup,
     pub repository: Repository,
 }
 
 /// The result that a merge queue would make of a branch.
 #[derive(Debug, Deserialize)]
-pub struct MergeGroup {
+pub(crate) struct MergeGroup {
     pub head_sha: String,
     pub base_sha: String,
     pub base_ref: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct PushEvent {
+pub(crate) struct PushEvent {
     #[serde(rename = "ref")]
     pub reference: String,
     pub before: String,
@@ -79,7 +79,7 @@ pub struct PushEvent {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct DispatchEvent {
+pub(crate) struct DispatchEvent {
     /// Null for a workflow without inputs.
     pub inputs: Option<Inputs>,
     // That it is there shows that this is an event of a repository.
@@ -101,7 +101,7 @@ pub struct Inputs {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct ScheduleEvent {
+pub(crate) struct ScheduleEvent {
     #[serde(rename = "schedule")]
     pub _schedule: String,
     #[serde(rename = "repository")]
@@ -109,7 +109,7 @@ pub struct ScheduleEvent {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct CommentEvent {
+pub(crate) struct CommentEvent {
     pub action: String,
     pub issue: Issue,
     pub comment: Comment,
@@ -118,7 +118,7 @@ pub struct CommentEvent {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Issue {
+pub(crate) struct Issue {
     pub number: u64,
     pub state: String,
     /// Only there when the issue is a pull request.

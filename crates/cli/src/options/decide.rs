@@ -57,7 +57,7 @@ requests! {
 
 impl DecideArgs {
     /// A flag that was given and means nothing without two sides.
-    pub fn flag_of_sides(&self) -> Option<&'static str> {
+    pub(crate) fn flag_of_sides(&self) -> Option<&'static str> {
         first_given(&[
             ("--alarm-rate", self.question.alarm_rate.is_some()),
             ("--miss-rate", self.question.miss_rate.is_some()),
@@ -73,7 +73,7 @@ impl DecideArgs {
 }
 
 /// The first of these flags that was given.
-pub fn first_given(flags: &[(&'static str, bool)]) -> Option<&'static str> {
+pub(crate) fn first_given(flags: &[(&'static str, bool)]) -> Option<&'static str> {
     flags.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag)
 }
 

@@ -9,9 +9,10 @@ mod user_kernel;
 
 pub use cache::kernels_dir;
 pub use nvrtc::Nvrtc;
-pub use sass::{sass_bytes, sass_sha256};
+pub(crate) use sass::{sass_bytes, sass_sha256};
 pub use search::{Toolkit, search};
-pub use usage::{Usage, parse_usage};
+pub use usage::Usage;
+pub(crate) use usage::parse_usage;
 pub use user_kernel::UserKernelError;
 
 use crate::dtype::Dtype;

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 const SECTIONS: &[&str] = &[".text.", ".nv.constant"];
 
 /// Hash of the machine code in a cubin, by section; of the whole file where it is not laid out as one.
-pub fn sass_sha256(cubin: &[u8]) -> String {
+pub(crate) fn sass_sha256(cubin: &[u8]) -> String {
     let mut hash = Sha256::new();
     match sections(cubin) {
         Some(mut sections) if !sections.is_empty() => {
@@ -24,7 +24,7 @@ pub fn sass_sha256(cubin: &[u8]) -> String {
 }
 
 /// Size of the instructions in a cubin; absent where it is not laid out as one.
-pub fn sass_bytes(cubin: &[u8]) -> Option<u64> {
+pub(crate) fn sass_bytes(cubin: &[u8]) -> Option<u64> {
     let sections = sections(cubin)?;
     let text = sections.iter().filter(|(name, _)| name.starts_with(SECTIONS[0].as_bytes()));
     Some(text.map(|(_, bytes)| bytes.len() as u64).sum())

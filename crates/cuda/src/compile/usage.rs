@@ -12,7 +12,7 @@ pub struct Usage {
 }
 
 /// Reads the report that `--ptxas-options=-v` leaves in the log.
-pub fn parse_usage(log: &str) -> Vec<Usage> {
+pub(crate) fn parse_usage(log: &str) -> Vec<Usage> {
     let mut kernels: Vec<Usage> = Vec::new();
     for line in log.lines() {
         if let Some(rest) = line.split("Compiling entry function '").nth(1) {

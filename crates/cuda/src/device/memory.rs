@@ -154,7 +154,7 @@ impl Device {
 }
 
 /// A number in host memory that kernels see as well.
-pub struct Flag {
+pub(crate) struct Flag {
     host: *mut u32,
     /// Its address for kernels.
     pub ptr: CUdeviceptr,

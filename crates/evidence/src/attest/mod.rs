@@ -26,9 +26,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The type of every in-toto statement of version 1.
-pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+pub(crate) const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// The type of our predicate.
-pub const PREDICATE_TYPE: &str =
+pub(crate) const PREDICATE_TYPE: &str =
     "https://github.com/holdpoint/holdpoint/blob/main/docs/attest.md#predicate-v1";
 
 /// A request for an attestation.
@@ -110,7 +110,7 @@ pub fn without(attestation: &Attestation) -> Vec<&str> {
 }
 
 /// Every file about times, with the key of its artifact or gate, and its seal.
-pub fn seals(attestation: &Attestation) -> Vec<(&str, &str, Option<&SealFacts>)> {
+pub(crate) fn seals(attestation: &Attestation) -> Vec<(&str, &str, Option<&SealFacts>)> {
     let is_report = |a: &&AttestedArtifact| a.exists && REQUIREMENTS.is_about_times(&a.key);
     let reports = attestation.artifacts.iter().filter(is_report);
     let reports = reports.map(|a| (a.key.as_str(), a.path.as_str(), a.seal.as_ref()));

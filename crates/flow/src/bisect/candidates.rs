@@ -9,7 +9,7 @@ const IN_VAIN_MAX: usize = 4;
 
 /// How much time a commit is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
+pub(crate) enum Effort {
     /// A part of the budget: enough for a commit that is as slow as `bad` or as fast as `good`.
     Short,
     /// All of the budget.
@@ -27,7 +27,7 @@ enum Tried {
 
 /// The commits from the oldest to `bad`.
 #[derive(Debug)]
-pub struct Candidates {
+pub(crate) struct Candidates {
     /// The commit before this one is not slower.
     low: usize,
     /// This one is slower.
@@ -74,7 +74,7 @@ impl Candidates {
     }
 
     /// Steps until one commit is left, if each of them is decided.
-    pub fn steps_left(&self) -> u32 {
+    pub(crate) fn steps_left(&self) -> u32 {
         (self.high - self.low + 1).next_power_of_two().ilog2()
     }
 

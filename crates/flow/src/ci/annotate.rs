@@ -10,7 +10,7 @@ pub enum Level {
 }
 
 /// Whether a runner of GitHub reads the log.
-pub fn is_github() -> bool {
+pub(crate) fn is_github() -> bool {
     variable("GITHUB_ACTIONS") == "true"
 }
 

@@ -48,13 +48,18 @@ pub fn differs(clone: &Repository, from: &str, to: &Sha, file: &str) -> Result<b
 }
 
 /// Whether anything but baselines has changed.
-pub fn has_changes_beside(clone: &Repository, from: &Sha, to: &Sha, folder: &str) -> Result<bool, FlowError> {
+pub(crate) fn has_changes_beside(
+    clone: &Repository,
+    from: &Sha,
+    to: &Sha,
+    folder: &str,
+) -> Result<bool, FlowError> {
     let all = [":(top,glob)**".to_owned(), format!(":(exclude,literal,top){folder}")];
     Ok(!changed(clone, &format!("{from}..{to}"), &all)?.is_empty())
 }
 
 /// Whether a change touches a file that matters for speed.
-pub fn touches(
+pub(crate) fn touches(
     clone: &Repository,
     (head, base): (&Sha, &Sha),
     filter: Filter,
@@ -83,7 +88,7 @@ pub fn touches(
 }
 
 /// Writes the folder [`SETTINGS`] of a commit, as plain files.
-pub fn extract_settings(clone: &Repository, commit: &Sha, into: &Path) -> Result<(), FlowError> {
+pub(crate) fn extract_settings(clone: &Repository, commit: &Sha, into: &Path) -> Result<(), FlowError> {
     for name in clone.plain_files(commit.as_str(), SETTINGS)? {
         if let Some(bytes) = clone.read_file(commit.as_str(), &name)? {
             holdpoint_store::write_binary(&into.join(name), &bytes)?;
@@ -111,7 +116,7 @@ pub fn read_suite(
 }
 
 /// A suite as a commit has it.
-pub struct BaseSuite {
+pub(crate) struct BaseSuite {
     pub path: PathBuf,
     pub suite: Suite,
     pub text: String,
@@ -126,7 +131,7 @@ impl BaseSuite {
 }
 
 /// The files that matter to a suite.
-pub struct Matters<'a> {
+pub(crate) struct Matters<'a> {
     /// The suite's own file.
     pub file: &'a str,
     /// Globs; every file but documents if empty.

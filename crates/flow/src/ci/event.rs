@@ -30,7 +30,7 @@ pub struct EventRequest {
 
 /// The rest of what a decision about an event needs.
 #[derive(Default)]
-pub struct EventFacts<'a> {
+pub(crate) struct EventFacts<'a> {
     /// The runner belongs to the forge and is thrown away afterwards.
     pub hosted: bool,
     /// For a comment: the pull request and the author's permission, as the API has them now.

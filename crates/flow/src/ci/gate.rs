@@ -27,7 +27,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Stands for the exit code of a gate that left none that can be used.
-pub const NO_VERDICT: i32 = -1;
+pub(crate) const NO_VERDICT: i32 = -1;
 /// The decision about the event, as the evidence keeps it.
 pub const DECISION: &str = "ci.json";
 /// JUnit's format, which GitLab shows.

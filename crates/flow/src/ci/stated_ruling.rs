@@ -11,7 +11,7 @@ use holdpoint_model::suite::OnInconclusive;
 use serde_json::Value;
 
 /// The decision about the event: the guard's, or what the evidence says of it.
-pub struct StatedRuling {
+pub(crate) struct StatedRuling {
     decision: String,
     reason: String,
 }

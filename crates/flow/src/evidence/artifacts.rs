@@ -15,15 +15,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A run against its baseline.
-pub const COMPARISON: &str = "comparison.json";
+pub(crate) const COMPARISON: &str = "comparison.json";
 /// Two sides.
 pub const AB: &str = "ab.json";
 /// Two sides, for people.
-pub const AB_PAGE: &str = "ab.md";
+pub(crate) const AB_PAGE: &str = "ab.md";
 /// A run.
 pub const REPORT: &str = "report.json";
 /// A run, for people.
-pub const REPORT_PAGE: &str = "report.md";
+pub(crate) const REPORT_PAGE: &str = "report.md";
 /// A point of the history.
 pub const TREND: &str = "trend.json";
 /// The seal over a run and what it was judged by.
@@ -31,9 +31,9 @@ const REPORT_SEAL: &str = "report.seal.json";
 /// The seal over two sides.
 const AB_SEAL: &str = "ab.seal.json";
 /// Profiles of regressed workloads: head, base, and their comparison.
-pub const PROFILES: [&str; 3] = ["profile.json", "profile-base.json", "profile-comparison.json"];
+pub(crate) const PROFILES: [&str; 3] = ["profile.json", "profile-base.json", "profile-comparison.json"];
 /// The gate's exit code, as workflows keep it.
-pub const EXIT_CODE: &str = "exit-code";
+pub(crate) const EXIT_CODE: &str = "exit-code";
 
 /// Largest file read: a long comparison with every sample takes a few megabytes.
 const FILE_BYTES_MAX: u64 = 128 << 20;
@@ -43,7 +43,7 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// The command that is about to write to a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writer {
+pub(crate) enum Writer {
     /// `run`, which leaves a report. What the gate before it ended with is the workflow's file, not ours.
     Run,
     /// `gate`, which leaves a report and a comparison. The old report stays until there is another.
@@ -96,7 +96,7 @@ pub fn clear(dir: &Path, writer: Writer) -> Result<(), FlowError> {
 }
 
 /// The same after preparing: bad input leaves all as it was, and what fails otherwise is how this gate came out.
-pub fn clear_unless_input<T>(
+pub(crate) fn clear_unless_input<T>(
     prepared: Result<T, FlowError>,
     dir: &Path,
     writer: Writer,
@@ -110,7 +110,7 @@ pub fn clear_unless_input<T>(
 
 /// The evidence of a folder. Its judgement is judged again: where it does not hold, the worse of both is here, and a problem says so.
 #[derive(Debug, Default)]
-pub struct EvidenceFolder {
+pub(crate) struct EvidenceFolder {
     judgement: Option<Judgement>,
     sides: Option<AbReport>,
     reports: Vec<Report>,
@@ -207,14 +207,14 @@ impl EvidenceFolder {
 }
 
 /// A judgement from a file or its samples, judged again by the samples beside it.
-pub fn rejudge_file(stated: &Stated, path: &Path) -> Rejudged {
+pub(crate) fn rejudge_file(stated: &Stated, path: &Path) -> Rejudged {
     let dir = path.parent().unwrap_or(Path::new("."));
     let commit = stated.revision.as_ref().map(|revision| revision.commit.as_str());
     rejudge_beside(stated, dir, commit, day_of(stated.timestamp_utc.as_deref())).0
 }
 
 /// The day on which something was judged, where it says so: a waiver that has expired since did count.
-pub fn day_of(began: Option<&str>) -> Option<Date> {
+pub(crate) fn day_of(began: Option<&str>) -> Option<Date> {
     let day = began.and_then(|began| Date::parse(began.get(..10)?));
     day.or_else(|| waivers::today().ok())
 }

@@ -1,7 +1,7 @@
 //! The files that commands leave as evidence, and their seals.
 
 pub mod artifacts;
-pub mod sealing;
+pub(crate) mod sealing;
 
 use crate::error::FlowError;
 use serde::Serialize;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// Reads the key that seals, if there is one, before anything that is measured is started, and hides this process's memory
 /// from what is.
-pub fn read_key(named: Option<&Path>) -> Result<Option<SigningKey>, FlowError> {
+pub(crate) fn read_key(named: Option<&Path>) -> Result<Option<SigningKey>, FlowError> {
     let variable = std::env::var(keys::SEAL_VARIABLE).ok();
     let key = keys::seal(named, variable.as_deref())?;
     holdpoint_process::hide_from_children(key.is_some())
@@ -26,7 +26,7 @@ pub fn read_key(named: Option<&Path>) -> Result<Option<SigningKey>, FlowError> {
 }
 
 /// The origin of measurements.
-pub struct Origins<'a> {
+pub(crate) struct Origins<'a> {
     /// By which command.
     pub command: &'static str,
     /// The suite, as it was run.
@@ -38,7 +38,7 @@ pub struct Origins<'a> {
 }
 
 /// The files of one run.
-pub struct Sealing {
+pub(crate) struct Sealing {
     key: Option<SigningKey>,
     /// Where the seal goes; nowhere where the first file is a terminal, a pipe or the like.
     path: Option<PathBuf>,
@@ -72,7 +72,7 @@ impl Sealing {
     }
 
     /// Names the file that the verdict builds on.
-    pub fn build_on(&mut self, file: &Path) -> Result<(), FlowError> {
+    pub(crate) fn build_on(&mut self, file: &Path) -> Result<(), FlowError> {
         self.builds_on = Some(hash::file(file)?.0);
         Ok(())
     }
@@ -104,7 +104,7 @@ impl Sealing {
     }
 
     /// Removes the seal of an earlier run before the first of its files is replaced.
-    pub fn unseal(&self) -> Result<(), FlowError> {
+    pub(crate) fn unseal(&self) -> Result<(), FlowError> {
         match &self.path {
             Some(path) if self.files.is_empty() => Ok(holdpoint_store::remove(path)?),
             _ => Ok(()),

@@ -19,7 +19,7 @@ use holdpoint_render::markdown;
 use std::path::{Path, PathBuf};
 
 /// A gate with a stored baseline, all of whose rules have been read; no code of the change has run.
-pub struct StoredGate<'a> {
+pub(crate) struct StoredGate<'a> {
     question: BaselineQuestion,
     files: &'a EvidenceFiles,
     rules: &'a Rules,

@@ -9,7 +9,7 @@ pub type Files = BTreeMap<String, String>;
 
 /// A suite for a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposal {
+pub(crate) struct Proposal {
     /// The suite file.
     pub text: String,
     /// Whether it can be run as it is; else a command in it is a guess that has to be filled in.

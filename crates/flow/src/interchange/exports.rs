@@ -19,7 +19,7 @@ pub enum ExportForm {
 
 impl ExportForm {
     /// Whether it holds samples and nothing else.
-    pub fn is_samples(self) -> bool {
+    pub(crate) fn is_samples(self) -> bool {
         matches!(self, Self::Csv | Self::Parquet)
     }
 }

@@ -7,19 +7,22 @@ use holdpoint_store::StoreError;
 use std::path::Path;
 
 /// A file of another tool as a report, and what its reader should know.
-pub fn read_report(path: &Path) -> Result<(Report, Vec<String>), StoreError> {
+pub(crate) fn read_report(path: &Path) -> Result<(Report, Vec<String>), StoreError> {
     read_report_at(path, None)
 }
 
 /// The same of a run that began at `at` where its file does not say.
-pub fn read_report_at(path: &Path, at: Option<Timestamp>) -> Result<(Report, Vec<String>), StoreError> {
+pub(crate) fn read_report_at(
+    path: &Path,
+    at: Option<Timestamp>,
+) -> Result<(Report, Vec<String>), StoreError> {
     let imported = holdpoint_store::read_imported(path)?;
     let notes = imported.current.notes.clone();
     Ok((imported.into_report(at.map_or_else(|| modified_utc(path), |at| at.to_string())), notes))
 }
 
 /// A trend point, or a run that becomes one: a report of ours or a file of another tool.
-pub fn read_trend(path: &Path) -> Result<Trend, FlowError> {
+pub(crate) fn read_trend(path: &Path) -> Result<Trend, FlowError> {
     holdpoint_store::read_document(path).or_else(|error| {
         let current = holdpoint_store::read_current(path).map_err(|other| clearer(error, other))?;
         Ok(Trend::unjudged(&current, &modified_utc(path)))
@@ -27,7 +30,7 @@ pub fn read_trend(path: &Path) -> Result<Trend, FlowError> {
 }
 
 /// Which of two errors tells more: that about a document of ours, unless the file is one of another tool.
-pub fn clearer(own: StoreError, foreign: StoreError) -> StoreError {
+pub(crate) fn clearer(own: StoreError, foreign: StoreError) -> StoreError {
     let is_unknown = |error: &StoreError| {
         let source = if let StoreError::Format { source, .. } = error { Some(source) } else { None };
         matches!(source, Some(FileError::Unknown { .. } | FileError::OtherKind { .. } | FileError::Json(_)))

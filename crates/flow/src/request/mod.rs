@@ -13,6 +13,7 @@ pub use evidence::{EvidenceFiles, HistoryChoice, ProfileOn};
 pub use holdpoint_gate::Policy;
 pub use holdpoint_history::Location;
 pub use own_process::{MeasureRequest, OwnProcess, WorkerRequest};
-pub use policy::{PolicyChoice, check_policy_of_sides, policy_of_sides};
+pub(crate) use policy::policy_of_sides;
+pub use policy::{PolicyChoice, check_policy_of_sides};
 pub(crate) use suite::OWN_FILE;
 pub use suite::{SuiteChoice, default_suite};

@@ -46,7 +46,7 @@ pub fn check_policy_of_sides(policy: Option<Policy>) -> Result<(), FlowError> {
 }
 
 /// The policy for two sides that is given, or that the suite means.
-pub fn policy_of_sides(policy: Option<Policy>, gate: &GateSettings) -> Result<Policy, FlowError> {
+pub(crate) fn policy_of_sides(policy: Option<Policy>, gate: &GateSettings) -> Result<Policy, FlowError> {
     check_policy_of_sides(policy)?;
     let recorded = suite_policy(gate)?.filter(|policy| !policy.takes_baseline());
     Ok(policy.or(recorded).unwrap_or(Policy::Sequential))

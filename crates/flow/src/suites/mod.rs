@@ -65,7 +65,7 @@ pub fn load(choice: &SuiteChoice) -> Result<Suite, FlowError> {
 
 /// A suite that is read once for a command.
 #[derive(Clone, Debug)]
-pub struct LoadedSuite {
+pub(crate) struct LoadedSuite {
     pub choice: SuiteChoice,
     pub as_written: Suite,
     /// The same with its own ops on a device in a process of their own; later with all workloads.
@@ -92,13 +92,13 @@ pub fn pass_on(suite: &Suite) -> Result<(), FlowError> {
 }
 
 /// Units of a comparison that one pair of processes on a device serves.
-pub const UNITS_PER_CUDA_PROCESS: u32 = 8;
+pub(crate) const UNITS_PER_CUDA_PROCESS: u32 = 8;
 
 /// The workers that holdpoint brings along.
 const OWN_WORKERS: &[&str] = &[WORKER_BUILTIN, WORKER_CUDA];
 
 /// A suite to be measured: its ops on a device run in a process of their own, which a fault or a hang may take with it.
-pub fn runnable(choice: &SuiteChoice) -> Result<ReadySuite, FlowError> {
+pub(crate) fn runnable(choice: &SuiteChoice) -> Result<ReadySuite, FlowError> {
     ready(unbuilt(choice)?)
 }
 
@@ -131,7 +131,7 @@ pub fn list(suite: Suite) -> Result<ReadySuite, FlowError> {
 }
 
 /// Points out commands that are harnesses.
-pub fn note_harnesses(suite: &Suite, watch: &dyn Watch) {
+pub(crate) fn note_harnesses(suite: &Suite, watch: &dyn Watch) {
     let dir = suite.dir.as_deref().unwrap_or(Path::new("."));
     for task in suite.workloads.iter().filter_map(|workload| workload.task.command()) {
         if let Some(harness) = harness::recognise(&task.command, dir) {
@@ -150,7 +150,7 @@ pub fn separate(suite: Suite, choice: &SuiteChoice, slowdown: f64) -> Result<Sui
 }
 
 /// A suite whose own ops on a device run in a process of their own.
-pub fn in_own_process(suite: Suite, choice: &SuiteChoice) -> Result<Suite, FlowError> {
+pub(crate) fn in_own_process(suite: Suite, choice: &SuiteChoice) -> Result<Suite, FlowError> {
     placed(suite, choice, &[WORKER_CUDA], 0.0)
 }
 
@@ -184,7 +184,7 @@ pub fn is_own(suite: &Suite, name: &str) -> bool {
 }
 
 /// The same suite, as another process in another folder would have to name it.
-pub fn absolute_name(name: &str) -> Result<String, FlowError> {
+pub(crate) fn absolute_name(name: &str) -> Result<String, FlowError> {
     if BUILT_IN.iter().any(|(built_in, _)| *built_in == name) {
         return Ok(name.to_owned());
     }

@@ -37,7 +37,7 @@ pub fn find_changes_in<'a, T: Tracks<'a>>(tracks: &mut T, alerts: Alerts) -> Res
 }
 
 /// Replays the rule over a series, point by point; every worsening is accepted at once. The indices at which it is reported.
-pub fn find_alerts(track: &Track) -> Vec<usize> {
+pub(crate) fn find_alerts(track: &Track) -> Vec<usize> {
     let mut rule = HistoryRule::new(track.better);
     let is_alert = |standing: Option<Standing>| matches!(standing, Some(Standing::Worse | Standing::Drifted));
     let points = track.points.iter().enumerate();

@@ -15,7 +15,7 @@ use holdpoint_model::{
 use std::collections::BTreeMap;
 
 /// The policy's name in files.
-pub const POLICY_HISTORY: &str = "history";
+pub(crate) const POLICY_HISTORY: &str = "history";
 
 /// Judges a run against the level of each of its metrics. A metric without enough of a history is inconclusive.
 pub fn judge_history(current: &Current, levels: &BTreeMap<String, HistoryLevel>) -> Judgement {

@@ -10,8 +10,7 @@ pub mod rule;
 mod tests;
 
 pub use find::{
-    Alerts, accepted_revision_of, find_alerts, find_changes, find_changes_in, last_good_of, level_of,
-    trend_status,
+    Alerts, accepted_revision_of, find_changes, find_changes_in, last_good_of, level_of, trend_status,
 };
-pub use judge::{POLICY_HISTORY, drifted, judge_history, needs_second_look};
-pub use rule::{HistoryRule, OnWorse, Standing};
+pub use judge::{drifted, judge_history, needs_second_look};
+pub use rule::Standing;

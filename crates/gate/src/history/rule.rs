@@ -51,7 +51,7 @@ pub enum Standing {
 
 /// The consequence of a worse level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnWorse {
+pub(crate) enum OnWorse {
     /// It stays worse: the level is kept.
     Keep,
     /// Somebody accepts it at once: it is the new level.
@@ -95,7 +95,7 @@ impl Reference {
 
 /// A series under the rule, point by point.
 #[derive(Clone, Debug)]
-pub struct HistoryRule {
+pub(crate) struct HistoryRule {
     better: Better,
     /// Logarithms, turned such that more is worse.
     points: Vec<f64>,

@@ -1,3 +1,5 @@
+use super::find::find_alerts;
+use super::rule::{HistoryRule, OnWorse};
 use super::*;
 use crate::{Evidence, judge_again};
 use holdpoint_model::metric::Better;

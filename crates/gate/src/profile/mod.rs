@@ -8,4 +8,4 @@ mod rules;
 
 pub use compare::compare;
 pub use find::add_findings;
-pub use rules::{Rules, RulesError};
+pub use rules::Rules;

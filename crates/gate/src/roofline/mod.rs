@@ -7,4 +7,4 @@ mod ceilings;
 mod tests;
 
 pub use analyse::{Mismatch, analyse};
-pub use ceilings::{CeilingsError, ceilings_from, device_of};
+pub use ceilings::{ceilings_from, device_of};

@@ -14,7 +14,7 @@ pub struct Repository {
 }
 
 /// What a history may hold.
-pub const LIMITS: BlobLimits = BlobLimits {
+pub(crate) const LIMITS: BlobLimits = BlobLimits {
     file_bytes: HISTORY_FILE_BYTES_MAX,
     batch_bytes: HISTORY_BATCH_BYTES_MAX,
     left_bytes: HISTORY_BYTES_MAX,

@@ -12,39 +12,39 @@ pub const RUNS: &str = "runs/";
 /// Runs without their samples, named after the run's hash and their own.
 pub const SUMMARIES: &str = "summaries/";
 /// Marks of runs that were removed.
-pub const REMOVED: &str = "removed/";
+pub(crate) const REMOVED: &str = "removed/";
 /// Changes that somebody accepted.
-pub const ACCEPTED: &str = "accepted/";
+pub(crate) const ACCEPTED: &str = "accepted/";
 
 pub const FOLDERS: [&str; 4] = [RUNS, SUMMARIES, REMOVED, ACCEPTED];
 
 /// Hex digits of a hash.
 const HASH_CHARS: usize = 64;
 
-pub fn run_path(run: &RunHash) -> String {
+pub(crate) fn run_path(run: &RunHash) -> String {
     let run = run.to_string();
     format!("{RUNS}{run:.2}/{run}.json")
 }
 
-pub fn summary_path(run: &RunHash, summary_hash: &str) -> String {
+pub(crate) fn summary_path(run: &RunHash, summary_hash: &str) -> String {
     let run = run.to_string();
     format!("{SUMMARIES}{run:.2}/{run}-{summary_hash}.json")
 }
 
-pub fn removed_path(run: &RunHash) -> String {
+pub(crate) fn removed_path(run: &RunHash) -> String {
     let run = run.to_string();
     format!("{REMOVED}{run:.2}/{run}")
 }
 
 /// The run that a file of one of the folders is about.
-pub fn run_of(path: &str, folder: &str) -> Option<RunHash> {
+pub(crate) fn run_of(path: &str, folder: &str) -> Option<RunHash> {
     let name = path.strip_prefix(folder)?.rsplit('/').next()?;
     RunHash::parse(name.get(..HASH_CHARS)?)
 }
 
 /// The files that make one set hold another as well.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Joined {
+pub(crate) struct Joined {
     /// Theirs that are missing.
     pub add: Vec<File>,
     /// Ours that something else takes the place of.

@@ -42,7 +42,7 @@ const DIALECT: Dialect = Dialect {
 const SCHEMA_LOCK: i64 = 0x6870_6e74;
 
 /// URLs of servers: `postgres://…`.
-pub struct PostgreSql;
+pub(crate) struct PostgreSql;
 
 impl Backend for PostgreSql {
     fn schemes(&self) -> &'static [&'static str] {

@@ -68,7 +68,7 @@ fn machine_words(machines: &HashMap<String, String>, row: &SeriesRow) -> String 
     machines.get(fingerprint).cloned().unwrap_or_default()
 }
 
-pub fn runs_page(transaction: &mut Transaction<'_>, filter: &RunFilter) -> Result<RunPage, Failure> {
+pub(crate) fn runs_page(transaction: &mut Transaction<'_>, filter: &RunFilter) -> Result<RunPage, Failure> {
     let wanted = RunsWanted::new(filter);
     let found = transaction.query(
         &rows::runs_question(),
@@ -129,7 +129,7 @@ pub fn values(transaction: &mut Transaction<'_>, id: &str) -> Result<Option<Valu
     Ok(Some(rows::values(row, points, accepted)))
 }
 
-pub fn runs_at(
+pub(crate) fn runs_at(
     transaction: &mut Transaction<'_>,
     id: &str,
     times: &[Timestamp],

@@ -152,7 +152,7 @@ fn words(error: &rustls::pki_types::pem::Error) -> String {
 }
 
 impl Tls {
-    pub fn connector(&self) -> MakeRustlsConnect {
+    pub(crate) fn connector(&self) -> MakeRustlsConnect {
         self.connector.clone()
     }
 

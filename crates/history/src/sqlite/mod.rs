@@ -32,7 +32,7 @@ const DIALECT: Dialect = Dialect {
 const APPLICATION_ID: i64 = 0x6870_6e74;
 
 /// Files of SQLite's: any place that is no other backend's.
-pub struct SqliteFile;
+pub(crate) struct SqliteFile;
 
 impl Backend for SqliteFile {
     fn schemes(&self) -> &'static [&'static str] {
@@ -56,7 +56,7 @@ impl Backend for SqliteFile {
     }
 }
 
-pub struct Sqlite {
+pub(crate) struct Sqlite {
     sessions: Pool<Session>,
     path: PathBuf,
     place: String,

@@ -62,7 +62,7 @@ fn machine_words(machines: &HashMap<String, String>, row: &SeriesRow) -> String 
     machines.get(fingerprint).cloned().unwrap_or_default()
 }
 
-pub fn runs_page(connection: &Connection, filter: &RunFilter) -> Result<RunPage, Failure> {
+pub(crate) fn runs_page(connection: &Connection, filter: &RunFilter) -> Result<RunPage, Failure> {
     let wanted = RunsWanted::new(filter);
     let mut statement = connection.prepare_cached(&rows::runs_question())?;
     let found = statement.query_map(
@@ -135,7 +135,7 @@ fn find_series(connection: &Connection, id: &str) -> Result<Option<SeriesRow>, F
     found.next()?.map(series_row).transpose()
 }
 
-pub fn runs_at(connection: &Connection, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, Failure> {
+pub(crate) fn runs_at(connection: &Connection, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT revision, text FROM points JOIN runs ON runs.id = run LEFT JOIN versions ON versions.id = runs.versions
          WHERE series = (SELECT id FROM series WHERE name = ?) AND points.at = ?",

@@ -9,9 +9,9 @@ mod profile;
 mod read;
 mod sweep;
 
-pub use autotune::{Autotune, AutotuneEntry, AutotuneSummary};
-pub use profile::{ApexCaps, ApexConfig, ApexCudaCaps, ApexEnvironment};
-pub use sweep::{ApexSweepCase, ApexSweepConfig, ApexSweepEnvironment, ApexSweepReport, ApexSweepSummary};
+pub use autotune::{Autotune, AutotuneEntry};
+pub use profile::{ApexCaps, ApexConfig, ApexEnvironment};
+pub use sweep::{ApexSweepCase, ApexSweepReport};
 
 use crate::Format;
 use holdpoint_model::document::Head;
@@ -30,7 +30,7 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 /// Apex-X's name of the suite.
-pub const APEX_GPU_SUITE: &str = "apex_x_gpu_benchmark";
+pub(crate) const APEX_GPU_SUITE: &str = "apex_x_gpu_benchmark";
 
 /// The GPU report of Apex-X, `perf_gpu.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -113,7 +113,7 @@ pub struct Times {
 }
 
 /// Keys of Apex-X for values that our report lacks: all null.
-pub type Nulls = IndexMap<&'static str, ()>;
+pub(crate) type Nulls = IndexMap<&'static str, ()>;
 
 fn nulls<const N: usize>(keys: [&'static str; N]) -> Nulls {
     keys.into_iter().map(|key| (key, ())).collect()

@@ -75,7 +75,7 @@ impl Columns {
     }
 
     /// Whether values are given without any unit.
-    pub fn lacks_unit(&self) -> bool {
+    pub(crate) fn lacks_unit(&self) -> bool {
         self.unit.is_none() && self.values.iter().any(|column| column.unit.is_none())
     }
 

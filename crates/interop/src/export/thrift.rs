@@ -27,17 +27,17 @@ impl Struct {
         self.field(field, BINARY, &text(value))
     }
 
-    pub fn structure(self, field: u8, value: Self) -> Self {
+    pub(crate) fn structure(self, field: u8, value: Self) -> Self {
         self.field(field, STRUCT, &value.end())
     }
 
-    pub fn structures(self, field: u8, values: impl ExactSizeIterator<Item = Self>) -> Self {
+    pub(crate) fn structures(self, field: u8, values: impl ExactSizeIterator<Item = Self>) -> Self {
         let head = list_head(values.len(), STRUCT);
         let body: Vec<u8> = values.flat_map(Self::end).collect();
         self.field(field, LIST, &[head, body].concat())
     }
 
-    pub fn i32s(self, field: u8, values: &[i32]) -> Self {
+    pub(crate) fn i32s(self, field: u8, values: &[i32]) -> Self {
         let body: Vec<u8> = values.iter().flat_map(|value| varint(zigzag(i64::from(*value)))).collect();
         self.field(field, LIST, &[list_head(values.len(), I32), body].concat())
     }

@@ -26,7 +26,7 @@ struct Named {
 }
 
 /// Values by their names.
-pub type Parameters = BTreeMap<String, String>;
+pub(crate) type Parameters = BTreeMap<String, String>;
 
 #[derive(Deserialize)]
 struct File {

@@ -14,7 +14,7 @@ mod shrink;
 pub(crate) mod size;
 mod times;
 
-pub use answers::{Answered, Answerer, Answers, Differs, OutputTensor, compare};
+pub use answers::{Answered, Answerer, Answers, Differs, compare};
 pub use arena::Folders;
 pub use kernels::{Kernel, Target, kernels};
 pub use size::TooLarge;

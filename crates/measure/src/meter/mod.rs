@@ -7,8 +7,9 @@ mod requests;
 mod seeds;
 mod slot;
 
+pub(crate) use requests::SAMPLES_PER_ROUND_MAX;
+pub use requests::STEPS_PER_SAMPLE;
 pub(crate) use requests::{Batch, batch_of_both, why_wrong};
-pub use requests::{SAMPLES_PER_ROUND_MAX, STEPS_PER_SAMPLE};
 pub(crate) use seeds::{Seeds, random_bits};
 pub(crate) use slot::Slot;
 

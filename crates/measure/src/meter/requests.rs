@@ -16,7 +16,7 @@ use std::time::Instant;
 /// A sample lasts at least this many clock steps, so that the clock's resolution blurs it by less than 0.1 %.
 pub const STEPS_PER_SAMPLE: u64 = 1_000;
 /// More samples add little to a round: they are correlated.
-pub const SAMPLES_PER_ROUND_MAX: u64 = 20;
+pub(crate) const SAMPLES_PER_ROUND_MAX: u64 = 20;
 /// Samples may be so many times shorter than that where the other side's calls are very long: a clock step is then a tenth.
 const SHORTER_MAX: u64 = 100;
 /// Samples in a request whose only purpose is to show how long a sample takes.

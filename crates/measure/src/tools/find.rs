@@ -109,7 +109,7 @@ pub enum Permission {
     Unknown,
 }
 
-pub fn counters_permission() -> Permission {
+pub(crate) fn counters_permission() -> Permission {
     let Ok(text) = std::fs::read_to_string("/proc/driver/nvidia/params") else { return Permission::Unknown };
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     permission(&text, &status)

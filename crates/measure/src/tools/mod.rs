@@ -11,7 +11,8 @@ mod ncu;
 mod process;
 mod sanitizer;
 
-pub use find::{Permission, Tool, counters_permission, find};
+pub(crate) use find::counters_permission;
+pub use find::{Permission, Tool, find};
 pub use ncu::{ProfileResult, ProfileSettings, profile};
 pub(crate) use process::capture;
 pub use sanitizer::{SANITIZERS, SanitizeSettings, check_sanitizer, sanitize};

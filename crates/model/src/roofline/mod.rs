@@ -3,8 +3,8 @@
 mod peaks;
 mod per_clock;
 
-pub use peaks::{PEAKS, Peak, PublicPeaks, public_peaks};
-pub use per_clock::{DevicePeaks, device_peaks};
+pub use peaks::{PEAKS, PublicPeaks, public_peaks};
+pub use per_clock::device_peaks;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;

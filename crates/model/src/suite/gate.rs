@@ -97,7 +97,7 @@ pub struct WorkloadGate {
 }
 
 impl GateSettings {
-    pub fn is_default(&self) -> bool {
+    pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 

@@ -13,16 +13,13 @@ mod op;
 mod size;
 mod workload;
 
-pub use engine::{EngineSpec, OP_INFERENCE, Provider, ShapeCase, ShapeError, WORKER_ENGINE};
-pub use file::{SuiteFile, WorkloadSpec};
+pub use engine::{EngineSpec, OP_INFERENCE, Provider, ShapeCase, WORKER_ENGINE};
+pub use file::SuiteFile;
 pub use fuzz::{FuzzLimits, OnInaccurate};
-pub use gate::{GateSettings, OnInconclusive, WorkloadGate};
+pub use gate::{GateSettings, OnInconclusive};
 pub use harness::{BenchTask, HarnessFrom, HarnessKind, HarnessSpec};
 pub use history::HistorySettings;
-pub use kernel::{
-    FloatArgument, KernelArgument, KernelCompiler, KernelFileKind, KernelSpec, LaunchSpec, MapArgument,
-    RsqrtArgument, WorkspaceSpec,
-};
+pub use kernel::{KernelArgument, KernelCompiler, KernelFileKind, KernelSpec, LaunchSpec, MapArgument};
 pub use metrics::{CountedBy, MetricSpec, Metrics, Tolerance};
 pub use op::{OpSpec, Shapes};
 pub use size::Size;
@@ -257,7 +254,7 @@ pub const TIMER_CUDA_GRAPH: &str = "cuda_graph";
 /// Events around each call, queued while the device waits: device time of one launch.
 pub const TIMER_CUDA_EVENTS: &str = "cuda_events";
 /// The clocks that a `cuda` workload can name.
-pub const TIMERS_CUDA: &[&str] = &[TIMER_CUDA_GRAPH, TIMER_CUDA_EVENTS, TIMER_HOST];
+pub(crate) const TIMERS_CUDA: &[&str] = &[TIMER_CUDA_GRAPH, TIMER_CUDA_EVENTS, TIMER_HOST];
 /// Name of the worker that holds the built-in ops on a CUDA device.
 pub const WORKER_CUDA: &str = "cuda";
 /// Name of the worker that holds the built-in ops.

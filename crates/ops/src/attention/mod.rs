@@ -27,7 +27,7 @@ params! {
 }
 
 #[derive(Clone)]
-pub struct Attention {
+pub(crate) struct Attention {
     spec: AttentionSpec,
     /// Sizes of every tensor, `[B, H, S, D]`.
     dims: Vec<usize>,

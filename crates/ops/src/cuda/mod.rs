@@ -12,6 +12,6 @@ mod tune;
 mod user_kernel;
 
 pub use crate::device::{ARCHS, Compilation, Gpu, PrepareError, checked_units};
-pub use evaluate::{Computation, Evaluation};
+pub use evaluate::Evaluation;
 pub use prepared::Prepared;
 pub use tune::{TuneResult, tune};

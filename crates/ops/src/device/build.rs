@@ -92,7 +92,7 @@ impl Build<'_> {
 }
 
 /// Work of the host before each call.
-pub type HostPart = Box<dyn FnMut() -> Result<(), CudaError>>;
+pub(crate) type HostPart = Box<dyn FnMut() -> Result<(), CudaError>>;
 
 /// An op's CUDA version.
 pub struct Launches {

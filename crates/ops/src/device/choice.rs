@@ -7,7 +7,7 @@ use holdpoint_cuda::{CudaError, Dtype, Kernel};
 use holdpoint_model::suite::Variant;
 
 /// A kernel with the constants for a request: its own, or the winner of a tuning, or the op's defaults.
-pub struct KernelChoice {
+pub(crate) struct KernelChoice {
     pub(crate) unit: Unit,
     pub(crate) kernel_name: String,
     pub(crate) bucket: String,

@@ -11,7 +11,7 @@ mod winners;
 
 pub use build::{Build, Launches, PrepareError};
 pub(crate) use build::{DeviceInput, DeviceOutput};
-pub use choice::KernelChoice;
+pub(crate) use choice::KernelChoice;
 pub use gpu::Gpu;
 pub use oracle::DeviceOracle;
 pub(crate) use oracle::Proof;

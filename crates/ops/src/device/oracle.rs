@@ -18,7 +18,7 @@ pub struct DeviceOracle {
     pub launch: LaunchOracle,
 }
 
-pub type LaunchOracle = Box<dyn Fn(&Kernel, Arguments) -> Result<Launch, CudaError>>;
+pub(crate) type LaunchOracle = Box<dyn Fn(&Kernel, Arguments) -> Result<Launch, CudaError>>;
 
 /// A proof that was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -27,7 +27,7 @@ enum Kind {
 }
 
 #[derive(Clone, Copy)]
-pub struct Fault {
+pub(crate) struct Fault {
     count: usize,
     kind: Kind,
 }

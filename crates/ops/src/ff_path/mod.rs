@@ -13,7 +13,7 @@ use cpu::{FastModule, FfConfig, FfInputs, Levels, Module, OracleModule, PathWeig
 const UTILITIES: u64 = 0x0711_1173;
 
 #[derive(Clone)]
-pub struct FfPath {
+pub(crate) struct FfPath {
     dims: Nchw,
     config: FfConfig,
     seed: u64,

@@ -8,7 +8,7 @@ use crate::simd::vectorized;
 /// 1 − 2⁻¹²: after some thousands of steps a value has gone two thirds of its way.
 pub const FACTOR: f32 = 1.0 - 1.0 / 4096.0;
 /// 2⁻¹¹: values go to 2, away from the 0 to 1 that they begin with.
-pub const ADDEND: f32 = 1.0 / 2048.0;
+pub(crate) const ADDEND: f32 = 1.0 / 2048.0;
 
 pub fn steps(x: f32, rounds: usize) -> f32 {
     (0..rounds).fold(x, |x, _| x.mul_add(FACTOR, ADDEND))

@@ -24,7 +24,7 @@ impl Params {
 }
 
 #[derive(Clone, Copy)]
-pub struct Fma {
+pub(crate) struct Fma {
     count: usize,
     rounds: usize,
 }

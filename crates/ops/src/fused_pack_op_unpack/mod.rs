@@ -22,7 +22,7 @@ params! {
 }
 
 #[derive(Clone)]
-pub struct FusedPackOpUnpack {
+pub(crate) struct FusedPackOpUnpack {
     tiles: Tiles,
     affine: Affine,
 }

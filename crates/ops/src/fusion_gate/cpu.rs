@@ -12,13 +12,13 @@ pub struct Gate {
 }
 
 /// ln(1 + e^v), without overflow.
-pub fn softplus(v: f64) -> f64 {
+pub(crate) fn softplus(v: f64) -> f64 {
     v.max(0.0) + (-v.abs()).exp().ln_1p()
 }
 
 /// A proxy with NaN and minus infinity as 0, infinity as 1.
 #[inline(always)]
-pub fn clean_proxy(value: f32) -> f32 {
+pub(crate) fn clean_proxy(value: f32) -> f32 {
     let value = if value == f32::INFINITY { 1.0 } else { value };
     // Written as a select on finiteness: NaN and minus infinity both become 0.
     if value.abs() < f32::INFINITY { value } else { 0.0 }
@@ -42,7 +42,7 @@ fn logit([w_b, w_u, bias]: [f32; 3], boundary: f32, uncertainty: f32) -> f32 {
     w_b * clean_proxy(boundary) + w_u * clean_proxy(uncertainty) + bias
 }
 
-pub fn alpha_oracle(gate: &Gate, boundary: &[f32], uncertainty: &[f32], alpha: &mut [f32]) {
+pub(crate) fn alpha_oracle(gate: &Gate, boundary: &[f32], uncertainty: &[f32], alpha: &mut [f32]) {
     for pixel in 0..alpha.len() {
         let x = logit(gate.weights(), boundary[pixel], uncertainty[pixel]);
         alpha[pixel] = 1.0 / (1.0 + (-x).exp());
@@ -50,7 +50,7 @@ pub fn alpha_oracle(gate: &Gate, boundary: &[f32], uncertainty: &[f32], alpha: &
 }
 
 #[inline(always)]
-pub fn alpha_fast(gate: &Gate, boundary: &[f32], uncertainty: &[f32], alpha: &mut [f32]) {
+pub(crate) fn alpha_fast(gate: &Gate, boundary: &[f32], uncertainty: &[f32], alpha: &mut [f32]) {
     let weights = gate.weights();
     for ((alpha, &boundary), &uncertainty) in alpha.iter_mut().zip(boundary).zip(uncertainty) {
         *alpha = simd::sigmoid(logit(weights, boundary, uncertainty));

@@ -14,7 +14,7 @@ const ROW_BYTES: usize = 128;
 const NO_FP8_MMA: &str = "fp8_mma_unsupported";
 
 #[derive(Clone, Copy)]
-pub struct Mma {
+pub(crate) struct Mma {
     tiles: usize,
     rounds: usize,
     depth: usize,

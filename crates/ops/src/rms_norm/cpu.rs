@@ -7,7 +7,7 @@ pub fn oracle(eps: f32, x: &[f32], weight: &[f32], y: &mut [f32]) {
     y.chunks_exact_mut(weight.len()).for_each(|row| oracle_row(eps, row, weight));
 }
 
-pub fn oracle_row(eps: f32, row: &mut [f32], weight: &[f32]) {
+pub(crate) fn oracle_row(eps: f32, row: &mut [f32], weight: &[f32]) {
     let mut sum = 0.0;
     for value in row.iter() {
         sum += f64::from(*value) * f64::from(*value);
@@ -30,7 +30,7 @@ pub fn fast(eps: f32, x: &[f32], weight: &[f32], y: &mut [f32]) {
     });
 }
 
-pub fn fast_row(eps: f32, row: &mut [f32], weight: &[f32]) {
+pub(crate) fn fast_row(eps: f32, row: &mut [f32], weight: &[f32]) {
     vectorized!({
         let factor = factor(eps, row);
         for (value, weight) in row.iter_mut().zip(weight) {

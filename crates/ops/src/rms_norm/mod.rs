@@ -16,7 +16,7 @@ params! {
 }
 
 #[derive(Clone)]
-pub struct RmsNorm {
+pub(crate) struct RmsNorm {
     /// `[rows, hidden]` or `[B, S, H]`.
     dims: Vec<usize>,
     rows: usize,

@@ -3,7 +3,7 @@
 use crate::error::OpError;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hysteresis {
+pub(crate) struct Hysteresis {
     /// A tile above this is on.
     pub theta_on: f64,
     /// A tile above this stays on if it was.

@@ -6,16 +6,16 @@ mod hysteresis;
 mod split;
 
 pub use greedy::{Greedy, greedy};
-pub use hysteresis::Hysteresis;
+pub(crate) use hysteresis::Hysteresis;
 pub use split::{Split, SplitInput, TwoStage, two_stage};
 
 use crate::error::OpError;
 
 /// Slack of every budget comparison and floor of every denominator.
-pub const EPS: f64 = 1e-9;
+pub(crate) const EPS: f64 = 1e-9;
 
 /// Marks an unused slot of a fixed-size buffer.
-pub const UNUSED: i64 = -1;
+pub(crate) const UNUSED: i64 = -1;
 
 pub(crate) fn check_budget(name: &'static str, value: f64) -> Result<(), OpError> {
     if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(OpError::Budget { name, value }) }

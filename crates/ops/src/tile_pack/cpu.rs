@@ -13,7 +13,7 @@ const COPIES_BYTES: usize = 4 << 20;
 const COPIES_MAX: usize = 3;
 
 /// Bytes of one call: every packed value is read once and written once.
-pub fn moved_bytes(spec: &TileSpec) -> usize {
+pub(crate) fn moved_bytes(spec: &TileSpec) -> usize {
     2 * size_of::<f32>() * spec.dims.batch * spec.tiles * spec.tile_len()
 }
 

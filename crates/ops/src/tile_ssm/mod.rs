@@ -15,7 +15,7 @@ params! {
 }
 
 #[derive(Clone, Copy)]
-pub struct TileSsm {
+pub(crate) struct TileSsm {
     spec: ScanSpec,
 }
 

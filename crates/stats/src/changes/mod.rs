@@ -10,13 +10,10 @@
 mod describe;
 mod levels;
 mod noise;
-mod online;
 mod partition;
 mod scale;
 #[cfg(test)]
 mod tests;
-
-pub use online::Online;
 
 use partition::Partition;
 use scale::Scale;
@@ -70,12 +67,6 @@ fn changes_of_points(points: &[f64], scale: Scale) -> Vec<Change> {
     for point in points {
         partition.push(*point);
     }
-    report(points, &partition, scale)
-}
-
-/// The changes of a finished partition: small steps merged, the rest described.
-fn report(points: &[f64], partition: &Partition, scale: Scale) -> Vec<Change> {
-    let noise = partition.noise();
     let levels =
         levels::merge_small_steps(points, &partition.changes(), STEP_MIN.max(STEP_NOISE_MIN * noise));
     describe::changes(points, &levels, noise, scale)

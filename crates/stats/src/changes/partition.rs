@@ -56,10 +56,6 @@ impl Partition {
         }
     }
 
-    pub(super) fn noise(&self) -> f64 {
-        self.noise
-    }
-
     pub(super) fn push(&mut self, point: f64) {
         let index = self.starts.len();
         let origin = *self.origin.get_or_insert(point);
@@ -83,15 +79,10 @@ impl Partition {
         self.starts.push(self.best.start);
     }
 
-    /// Where the level of the newest point began, as the points so far show it.
-    pub(super) fn last_start(&self) -> usize {
-        self.starts.last().copied().unwrap_or(0)
-    }
-
     /// The first points of all levels but the first.
     pub(super) fn changes(&self) -> Vec<usize> {
         let mut changes = Vec::new();
-        let mut start = self.last_start();
+        let mut start = self.starts.last().copied().unwrap_or(0);
         while start > 0 {
             changes.push(start);
             start = self.starts[start - 1];

@@ -20,11 +20,6 @@ impl Scale {
         Some(Self::Linear { unit })
     }
 
-    /// Whether the scale takes this value as well.
-    pub(super) fn takes(self, value: f64) -> bool {
-        !matches!(self, Self::Log) || value > 0.0
-    }
-
     pub(super) fn apply(self, value: f64) -> f64 {
         match self {
             Self::Log => value.ln(),

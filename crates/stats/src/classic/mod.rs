@@ -10,7 +10,7 @@ mod welch;
 
 pub use bootstrap::{Bootstrap, median_interval};
 pub use effect::{cliffs_delta, hedges_g};
-pub use mann_whitney::{MannWhitney, mann_whitney};
+pub use mann_whitney::mann_whitney;
 pub use welch::{Welch, welch};
 
 use crate::special::beta_cdf;

@@ -45,7 +45,7 @@ const GAMBLERS_COUNT: usize = STAKES_AND_BENDS.len();
 
 /// The money of all gamblers, each starting with an equal share of 1.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BetProcess {
+pub(crate) struct BetProcess {
     money: [f64; GAMBLERS_COUNT],
 }
 

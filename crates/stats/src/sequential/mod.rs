@@ -20,11 +20,12 @@ mod scale;
 mod sign;
 mod suite;
 
-pub use bets::{BetProcess, Evidence};
+pub use bets::Evidence;
 pub use interval::Interval;
 pub use pairs::PAIRS_LEAST;
 pub use plan::{ALARM_RATE, InvalidPlan, MISS_RATE, Plan};
-pub use sign::{SignProcess, beyond_count_min, ln_e_of_signs};
+pub(crate) use sign::beyond_count_min;
+pub use sign::{SignProcess, ln_e_of_signs};
 pub use suite::e_bh;
 
 use pairs::Pairs;
@@ -135,7 +136,7 @@ impl Sequential {
     }
 
     /// Pairs of processes that say slower, or faster.
-    pub fn pairs_count(&self, to: Decision) -> u32 {
+    pub(crate) fn pairs_count(&self, to: Decision) -> u32 {
         match to {
             Decision::Slower => self.slower_pairs.count(),
             Decision::Faster => self.faster_pairs.count(),

@@ -64,7 +64,7 @@ pub fn ln_e_of_signs(units_count: usize, beyond_count: usize) -> f64 {
 }
 
 /// The smallest count beyond that is worth at least `e_min`; absent when even all units are not.
-pub fn beyond_count_min(units_count: usize, e_min: f64) -> Option<usize> {
+pub(crate) fn beyond_count_min(units_count: usize, e_min: f64) -> Option<usize> {
     let ln_e_min = e_min.ln();
     if ln_e_min.is_nan() || ln_e_of_signs(units_count, units_count) < ln_e_min {
         return None;

@@ -169,7 +169,7 @@ fn describe(base: &Base, commit: &str, changes: &[String]) -> String {
 const SHORT_HASH: usize = 10;
 
 /// Builds in which every revision has head's benchmarks, if the suite says so.
-pub fn with_benches_of(builds: Builds, head: &str, suite: &Suite) -> Builds {
+pub(crate) fn with_benches_of(builds: Builds, head: &str, suite: &Suite) -> Builds {
     match &suite.harness {
         Some(harness) => builds.with_files_of(head, harness.files_of_head()),
         None => builds,
@@ -189,18 +189,18 @@ fn of_base(error: FlowError, suite: &Suite) -> FlowError {
 }
 
 /// A suite whose workloads come out of the revision that is measured.
-pub fn revision_suite(choice: &SuiteChoice) -> Result<Suite, FlowError> {
+pub(crate) fn revision_suite(choice: &SuiteChoice) -> Result<Suite, FlowError> {
     as_revision_suite(suites::load(choice)?, choice)
 }
 
 /// The same of a suite that was loaded.
-pub fn as_revision_suite(as_written: Suite, choice: &SuiteChoice) -> Result<Suite, FlowError> {
+pub(crate) fn as_revision_suite(as_written: Suite, choice: &SuiteChoice) -> Result<Suite, FlowError> {
     check_of_revision(&as_written)?;
     suites::in_own_process(as_written, choice)
 }
 
 /// Refuses a suite, as its file has it, with workloads that are the same at every revision.
-pub fn check_of_revision(suite: &Suite) -> Result<(), FlowError> {
+pub(crate) fn check_of_revision(suite: &Suite) -> Result<(), FlowError> {
     let same: Vec<String> =
         suite.workloads.iter().filter(|workload| is_same_everywhere(suite, workload)).map(quoted).collect();
     if same.is_empty() {
@@ -216,7 +216,7 @@ pub fn check_of_revision(suite: &Suite) -> Result<(), FlowError> {
 }
 
 /// Whether a workload is the same at every revision. A kernel of the user's own is compiled from the revision's source.
-pub fn is_same_everywhere(suite: &Suite, workload: &Workload) -> bool {
+pub(crate) fn is_same_everywhere(suite: &Suite, workload: &Workload) -> bool {
     suites::is_own(suite, workload.worker()) && workload.task.kernel().is_none()
 }
 

@@ -36,7 +36,7 @@ fn git_in(checkout: &Path, arguments: &[&str]) -> Result<(), FlowError> {
 }
 
 /// Removes what the forge put into the checkout's settings to reach it: submodules may lie beside it.
-pub fn forget_credentials(here: &Path) -> Result<(), FlowError> {
+pub(crate) fn forget_credentials(here: &Path) -> Result<(), FlowError> {
     let repository = Repository::around(here);
     let url = repository.origin_url().map(|url| without_login(&url));
     let beside = PathBuf::from(format!("{}.tmp", here.display()));

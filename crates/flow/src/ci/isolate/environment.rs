@@ -12,7 +12,7 @@ const OF_JOB: [&str; 6] =
     ["CI", "CI_JOB_URL", "CI_COMMIT_TAG", "CI_COMMIT_REF_NAME", "GITLAB_USER_LOGIN", "GITLAB_CI"];
 
 /// The folders of PATH by their full path only. One that is not there could be made later, by what is measured: it is made now.
-pub fn clean_path() -> Vec<PathBuf> {
+pub(crate) fn clean_path() -> Vec<PathBuf> {
     let given = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&given).filter(|folder| folder.is_absolute());
     let made = folders.inspect(|folder| drop(std::fs::create_dir_all(folder)));

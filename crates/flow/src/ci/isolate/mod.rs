@@ -10,7 +10,7 @@ mod environment;
 mod mounts;
 mod wall;
 
-pub use wall::run as run_wall;
+pub(crate) use wall::run as run_wall;
 
 use super::event::variable;
 use super::gate::remove_all;
@@ -86,7 +86,7 @@ enum Way {
 }
 
 /// A copy of the checkout, and the folders around it.
-pub struct Isolation {
+pub(crate) struct Isolation {
     here: PathBuf,
     checkout: PathBuf,
     scratch: PathBuf,
@@ -259,7 +259,7 @@ impl Isolation {
 }
 
 /// Keeps files, not links to others, and makes them readable.
-pub fn keep_plain_files(folder: &Path) -> Result<(), FlowError> {
+pub(crate) fn keep_plain_files(folder: &Path) -> Result<(), FlowError> {
     let mut links = Vec::new();
     mounts::walk(folder, &mut |path, metadata| {
         if metadata.is_symlink() {
@@ -276,7 +276,7 @@ pub fn keep_plain_files(folder: &Path) -> Result<(), FlowError> {
 }
 
 /// Empties the step's files: lines that were written to them before do not count.
-pub fn empty_job_files() {
+pub(crate) fn empty_job_files() {
     for name in ["GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"] {
         let path = variable(name);
         if !path.is_empty() && Path::new(&path).is_file() {
@@ -286,7 +286,7 @@ pub fn empty_job_files() {
 }
 
 /// From inside the namespace nobody else is seen on the device.
-pub fn warn_of_others(warn: &dyn Fn(String)) {
+pub(crate) fn warn_of_others(warn: &dyn Fn(String)) {
     let query = ["--query-compute-apps=pid,name", "--format=csv,noheader"];
     let Some(Ok(output)) = system("nvidia-smi").map(|mut smi| smi.args(query).output()) else { return };
     let others = String::from_utf8_lossy(&output.stdout).trim().replace('\n', "; ");

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Folders that are held, shut and hidden.
-pub type Mounts = (Vec<PathBuf>, Vec<PathBuf>, Vec<PathBuf>);
+pub(crate) type Mounts = (Vec<PathBuf>, Vec<PathBuf>, Vec<PathBuf>);
 
 /// The program of GitHub's runner that starts steps.
 const RUNNER: &str = "Runner.Worker";
@@ -74,7 +74,7 @@ fn unescape(text: &str) -> PathBuf {
 }
 
 /// The folder of GitHub's runner, if it started this job.
-pub fn runner_folder() -> Option<PathBuf> {
+pub(crate) fn runner_folder() -> Option<PathBuf> {
     let mut pid = std::process::id();
     for _ in 0..ANCESTORS_MAX {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

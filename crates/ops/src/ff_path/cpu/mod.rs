@@ -61,7 +61,7 @@ impl FfConfig {
     }
 
     /// Extra cost of the heavy path per tile.
-    pub fn delta_cost(&self) -> f64 {
+    pub(crate) fn delta_cost(&self) -> f64 {
         (self.cost_heavy - self.cost_cheap).max(1e-9)
     }
 }
@@ -81,7 +81,7 @@ pub struct FfInputs<'a> {
 
 impl<'a> FfInputs<'a> {
     /// For choosing tiles alone.
-    pub fn for_routing([utilities, split_utilities]: &'a [Vec<f32>; 2]) -> Self {
+    pub(crate) fn for_routing([utilities, split_utilities]: &'a [Vec<f32>; 2]) -> Self {
         Self { dense: &[], utilities, split_utilities, boundary: &[], uncertainty: &[] }
     }
 }

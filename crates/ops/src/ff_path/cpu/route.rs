@@ -7,7 +7,7 @@ use crate::order::{OrderMode, Orderer};
 use crate::select::{Greedy, Split, SplitInput, TwoStage};
 use crate::shape::{Grid, Nchw};
 
-pub const SPLIT_OVERHEAD: f64 = 1.0;
+pub(crate) const SPLIT_OVERHEAD: f64 = 1.0;
 
 /// Chooses tiles sample by sample, reusing its buffers.
 #[derive(Clone, Debug)]

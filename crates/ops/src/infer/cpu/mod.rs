@@ -17,10 +17,10 @@ use crate::shape::{Grid, Nchw, TileSpec};
 use crate::tile_pack::cpu::Packed;
 
 /// Pooling edge of the coarse view.
-pub const PV_STRIDE: usize = 16;
+pub(crate) const PV_STRIDE: usize = 16;
 /// Pooling edge of the view that is tiled.
 pub const FF_STRIDE: usize = 8;
-pub const CHANNELS: usize = 3;
+pub(crate) const CHANNELS: usize = 3;
 
 /// The fixed decay of the model's own scan, which has no gains.
 const SCAN_DECAY: f32 = 0.85;

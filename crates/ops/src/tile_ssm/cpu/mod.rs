@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 use crate::error::OpError;
 
-pub const DECAY_RANGE: (f32, f32) = (1e-6, 1.0 - 1e-6);
+pub(crate) const DECAY_RANGE: (f32, f32) = (1e-6, 1.0 - 1e-6);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -102,7 +102,7 @@ pub struct ScanParams<V = Vec<f32>> {
     pub state_bias: V,
 }
 
-pub type ScanVectors<'a> = ScanParams<&'a [f32]>;
+pub(crate) type ScanVectors<'a> = ScanParams<&'a [f32]>;
 
 impl ScanParams {
     pub fn view(&self) -> ScanVectors<'_> {

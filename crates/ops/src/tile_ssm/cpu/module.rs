@@ -4,10 +4,10 @@ use super::ScanParams;
 use crate::fusion_gate::cpu::softplus;
 
 /// Range of the learned decay.
-pub const DECAY_MIN: f64 = 1e-3;
-pub const DECAY_MAX: f64 = 0.999;
+pub(crate) const DECAY_MIN: f64 = 1e-3;
+pub(crate) const DECAY_MAX: f64 = 0.999;
 /// Tokens of the module form are clamped to this magnitude.
-pub const TOKEN_CLAMP: f32 = 1e4;
+pub(crate) const TOKEN_CLAMP: f32 = 1e4;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawScan {
@@ -21,7 +21,7 @@ pub struct RawScan {
 }
 
 /// In f64.
-pub fn sigmoid(v: f64) -> f64 {
+pub(crate) fn sigmoid(v: f64) -> f64 {
     1.0 / (1.0 + (-v).exp())
 }
 

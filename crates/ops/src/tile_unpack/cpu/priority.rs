@@ -5,7 +5,7 @@ use crate::shape::TileSpec;
 use crate::simd::vectorized;
 
 /// Priority of level-0 tiles.
-pub const PRIORITY_L0: i8 = 1;
+pub(crate) const PRIORITY_L0: i8 = 1;
 
 /// The obvious loops. `map` is read and updated; equal priority may write, so the later tile wins.
 pub fn oracle(unpack: &Unpack<'_>, level: i8, map: &mut [i8], merged: &mut [f32]) {
