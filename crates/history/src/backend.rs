@@ -1,4 +1,4 @@
-//! What can hold a history.
+//! The backends that hold histories.
 
 use crate::error::HistoryError;
 use crate::record::Judge;

@@ -7,7 +7,7 @@ use holdpoint_flow::request::{MeasureRequest, OwnProcess, SuiteChoice, WorkerReq
 use holdpoint_flow::run::{RunRequest, RunSubject};
 use std::ffi::OsString;
 
-/// What `cli` makes of a command line.
+/// The request that `cli` parses from a command line.
 fn parsed(arguments: Vec<OsString>) -> OwnProcess {
     let line = [vec!["holdpoint".into()], arguments].concat();
     let matches = super::command().try_get_matches_from(line).unwrap();

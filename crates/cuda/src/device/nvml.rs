@@ -31,7 +31,7 @@ type Handle = *mut c_void;
 pub(super) enum NvmlError {
     /// There is no such library.
     Missing,
-    /// What it answers.
+    /// The error in its words.
     Failed(String),
 }
 

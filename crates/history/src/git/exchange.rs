@@ -14,12 +14,12 @@ pub fn exchange(name: &str, remote: &str, dir: &Path) -> Result<(), HistoryError
     let repository = Repository::open(dir, name)?;
     let mut refused = String::new();
     for _ in 0..TRIES {
-        let theirs = repository.fetch(remote, name)?;
+        let theirs = repository.ask(|git| git.fetch_ref(remote, name))?;
         if let Some(theirs) = &theirs {
             join(&repository, name, theirs)?;
         }
         let Some(ours) = repository.commit(name)? else { return Ok(()) };
-        match repository.push(remote, &ours, name, theirs.as_deref())? {
+        match repository.ask(|git| git.push_ref(remote, &ours, name, theirs.as_deref()))? {
             None => return Ok(()),
             Some(why) => refused = why,
         }
@@ -33,8 +33,8 @@ pub fn join(repository: &Repository, name: &str, theirs: &str) -> Result<(), His
     let their_files = repository.files(theirs)?;
     change(repository, name, |ours| match ours {
         None => Ok(Some(theirs.to_owned())),
-        Some(ours) if repository.contains(ours, theirs)? => Ok(None),
-        Some(ours) if repository.contains(theirs, ours)? => Ok(Some(theirs.to_owned())),
+        Some(ours) if repository.ask(|git| git.is_ancestor(theirs, ours))? => Ok(None),
+        Some(ours) if repository.ask(|git| git.is_ancestor(ours, theirs))? => Ok(Some(theirs.to_owned())),
         Some(ours) => {
             let joined = tree::join(&repository.files(ours)?, &their_files);
             // A commit whose files were pruned is not kept as a parent, or it would keep them.
@@ -46,8 +46,8 @@ pub fn join(repository: &Repository, name: &str, theirs: &str) -> Result<(), His
                 (false, true) => &[theirs],
                 (false, false) => &[],
             };
-            let tree = repository.tree_with(Some(ours), &joined.add, &joined.remove)?;
-            repository.commit_tree(&tree, parents, "Join histories").map(Some)
+            let tree = repository.ask(|git| git.tree_with(Some(ours), &joined.add, &joined.remove))?;
+            repository.ask(|git| git.commit_tree(&tree, parents, "Join histories")).map(Some)
         }
     })
 }
@@ -61,7 +61,7 @@ pub fn change(
     for _ in 0..TRIES {
         let ours = repository.commit(name)?;
         let Some(commit) = next(ours.as_deref())? else { return Ok(()) };
-        if repository.move_ref(name, &commit, ours.as_deref())? {
+        if repository.ask(|git| git.move_ref(name, &commit, ours.as_deref()))? {
             return Ok(());
         }
     }

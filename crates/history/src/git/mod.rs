@@ -116,7 +116,10 @@ impl GitStore {
         if access == Access::Existing && repository.commit(name)?.is_none() {
             return Err(HistoryError::Missing { place: place(name) });
         }
-        let path = repository.folder()?.join("holdpoint").join(format!("{}.db", name.replace('/', "-")));
+        let path = repository
+            .ask(|git| git.common_dir())?
+            .join("holdpoint")
+            .join(format!("{}.db", name.replace('/', "-")));
         let cache = open_cache(&path)?;
         let (name, removed, left_out) = (name.to_owned(), Mutex::default(), Vec::new());
         let mut store = Self { repository, name, cache, removed, limits, left_out, judge };
@@ -213,16 +216,16 @@ impl GitStore {
     /// Adds files to the ref, in one commit. One that takes the place of others has no parent: what was pruned is nobody's any more, and git
     /// forgets it in time.
     fn commit(&self, files: &[(String, String)], message: &str) -> Result<(), HistoryError> {
-        let blobs = self.repository.write(files)?;
+        let blobs = self.repository.ask(|git| git.write_blobs(files))?;
         change(&self.repository, &self.name, |ours| {
             let held = ours.map(|ours| self.repository.files(ours)).transpose()?.unwrap_or_default();
             let joined = tree::join(&held, &blobs);
             if joined.add.is_empty() && joined.remove.is_empty() {
                 return Ok(None);
             }
-            let tree = self.repository.tree_with(ours, &joined.add, &joined.remove)?;
+            let tree = self.repository.ask(|git| git.tree_with(ours, &joined.add, &joined.remove))?;
             let parents: Vec<&str> = ours.into_iter().filter(|_| joined.remove.is_empty()).collect();
-            self.repository.commit_tree(&tree, &parents, message).map(Some)
+            self.repository.ask(|git| git.commit_tree(&tree, &parents, message)).map(Some)
         })
     }
 

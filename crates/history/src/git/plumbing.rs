@@ -1,4 +1,4 @@
-//! The repository that a history's ref is in, by what a history asks of it. Errors name the history.
+//! The repository that a history's ref is in. Errors name the history.
 
 use crate::error::HistoryError;
 use holdpoint_model::limits::{
@@ -6,14 +6,14 @@ use holdpoint_model::limits::{
     HISTORY_LISTING_BYTES_MAX,
 };
 use holdpoint_process::git::{self, BlobLimits, GitError, TreeFile};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub struct Repository {
     git: git::Repository,
     place: String,
 }
 
-/// What a history may hold.
+/// The most that is read from a history.
 pub(crate) const LIMITS: BlobLimits = BlobLimits {
     file_bytes: HISTORY_FILE_BYTES_MAX,
     batch_bytes: HISTORY_BATCH_BYTES_MAX,
@@ -28,13 +28,16 @@ impl Repository {
             let what = "a full name is wanted, such as git:refs/holdpoint/history or git:refs/heads/perf";
             return Err(HistoryError::Place { place: repository.place, what: what.to_owned() });
         }
-        repository.told(repository.git.check_ref_name(name))?;
+        repository.ask(|git| git.check_ref_name(name))?;
         Ok(repository)
     }
 
-    /// The same, of a history's errors.
-    fn told<T>(&self, answer: Result<T, GitError>) -> Result<T, HistoryError> {
-        answer.map_err(|error| {
+    /// Asks git; an error names the history.
+    pub fn ask<T>(
+        &self,
+        question: impl FnOnce(&git::Repository) -> Result<T, GitError>,
+    ) -> Result<T, HistoryError> {
+        question(&self.git).map_err(|error| {
             let (place, what) = (self.place.clone(), error.to_string());
             if error.is_input() || matches!(error, GitError::Failed { .. }) {
                 HistoryError::Place { place, what }
@@ -44,24 +47,14 @@ impl Repository {
         })
     }
 
-    /// Where git keeps its own files.
-    pub fn folder(&self) -> Result<PathBuf, HistoryError> {
-        self.told(self.git.common_dir())
-    }
-
     /// The commit that a ref points to.
     pub fn commit(&self, name: &str) -> Result<Option<String>, HistoryError> {
-        self.told(self.git.find(name))
-    }
-
-    /// Whether a commit is another one or comes after it.
-    pub fn contains(&self, commit: &str, other: &str) -> Result<bool, HistoryError> {
-        self.told(self.git.is_ancestor(other, commit))
+        self.ask(|git| git.find(name))
     }
 
     /// The files of a commit.
     pub fn files(&self, commit: &str) -> Result<Vec<TreeFile>, HistoryError> {
-        self.told(self.git.files(commit, HISTORY_FILES_MAX, HISTORY_LISTING_BYTES_MAX))
+        self.ask(|git| git.files(commit, HISTORY_FILES_MAX, HISTORY_LISTING_BYTES_MAX))
     }
 
     /// Reads the texts of these blobs, in batches, each text with its position or why there is none.
@@ -71,53 +64,15 @@ impl Repository {
         limits: &mut BlobLimits,
         mut take: impl FnMut(Vec<(usize, Result<String, String>)>) -> Result<(), HistoryError>,
     ) -> Result<(), HistoryError> {
-        let mut failed = Ok(());
-        let read = self.git.read_blobs(blobs, limits, |texts| -> Result<(), GitError> {
-            if failed.is_ok() {
-                failed = take(texts);
-            }
-            Ok(())
-        });
-        self.told(read).and(failed)
-    }
-
-    /// Writes texts as blobs; the same paths with their ids.
-    pub fn write(&self, files: &[(String, String)]) -> Result<Vec<TreeFile>, HistoryError> {
-        self.told(self.git.write_blobs(files))
-    }
-
-    /// The tree of a commit with files added and removed, and no other change.
-    pub fn tree_with(
-        &self,
-        commit: Option<&str>,
-        add: &[TreeFile],
-        remove: &[String],
-    ) -> Result<String, HistoryError> {
-        self.told(self.git.tree_with(commit, add, remove))
-    }
-
-    pub fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, HistoryError> {
-        self.told(self.git.commit_tree(tree, parents, message))
-    }
-
-    /// Moves a ref, if it still points to `from`; whether it did.
-    pub fn move_ref(&self, name: &str, to: &str, from: Option<&str>) -> Result<bool, HistoryError> {
-        self.told(self.git.move_ref(name, to, from))
-    }
-
-    /// The commit of a remote's ref, fetched; `None` where it has none.
-    pub fn fetch(&self, remote: &str, name: &str) -> Result<Option<String>, HistoryError> {
-        self.told(self.git.fetch_ref(remote, name))
-    }
-
-    /// Pushes a commit to a remote's ref if that still is `from`; why not, if somebody else was first.
-    pub fn push(
-        &self,
-        remote: &str,
-        commit: &str,
-        name: &str,
-        from: Option<&str>,
-    ) -> Result<Option<String>, HistoryError> {
-        self.told(self.git.push_ref(remote, commit, name, from))
+        let mut taken = Ok(());
+        self.ask(|git| {
+            git.read_blobs(blobs, limits, |texts| -> Result<(), GitError> {
+                if taken.is_ok() {
+                    taken = take(texts);
+                }
+                Ok(())
+            })
+        })?;
+        taken
     }
 }

@@ -15,10 +15,10 @@ fn history_of(files: &[(String, String)]) -> tempfile::TempDir {
     let done = holdpoint_process::command("git").args(["init", "--quiet"]).arg(dir.path()).status();
     assert!(done.unwrap().success());
     let repository = Repository::open(dir.path(), REF).unwrap();
-    let blobs = repository.write(files).unwrap();
-    let tree = repository.tree_with(None, &blobs, &[]).unwrap();
-    let commit = repository.commit_tree(&tree, &[], "runs").unwrap();
-    assert!(repository.move_ref(REF, &commit, None).unwrap());
+    let blobs = repository.ask(|git| git.write_blobs(files)).unwrap();
+    let tree = repository.ask(|git| git.tree_with(None, &blobs, &[])).unwrap();
+    let commit = repository.ask(|git| git.commit_tree(&tree, &[], "runs")).unwrap();
+    assert!(repository.ask(|git| git.move_ref(REF, &commit, None)).unwrap());
     dir
 }
 
@@ -59,11 +59,11 @@ fn a_few_trees_that_list_millions_of_files_are_refused() {
         entry = format!("040000 tree {}", git(&["mktree"], &tree));
     }
     let tree = git(&["mktree"], &format!("{entry}\truns\n"));
-    let bomb = repository.commit_tree(&tree, &[], "bomb").unwrap();
+    let bomb = repository.ask(|git| git.commit_tree(&tree, &[], "bomb")).unwrap();
     let whole = repository.commit(REF).unwrap();
     assert!(exchange::join(&repository, REF, &bomb).is_err());
     assert_eq!(repository.commit(REF).unwrap(), whole, "the ref is as it was");
-    assert!(repository.move_ref(REF, &bomb, whole.as_deref()).unwrap());
+    assert!(repository.ask(|git| git.move_ref(REF, &bomb, whole.as_deref())).unwrap());
     let error = GitStore::open(REF, Access::Existing, dir.path(), LIMITS, JUDGE).err().unwrap().to_string();
     assert!(
         error.contains("git:refs/holdpoint/history: ")

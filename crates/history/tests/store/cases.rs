@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 type Case = fn(&Location);
 
-/// What every store does.
+/// The behaviour of every store.
 pub const CASES: &[(&str, Case)] = &[
     ("a series comes back in order of time", a_series_comes_back_in_order_of_time),
     ("adding twice changes nothing", adding_twice_changes_nothing),
@@ -28,7 +28,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("several threads read while one writes", several_threads_read_while_one_writes),
 ];
 
-/// What only databases do: a ref has no version, a run that was removed from it stays removed, and writers take turns by trying again.
+/// The behaviour of databases alone: a ref has no version, a run that was removed from it stays removed, and writers take turns by trying again.
 pub const DATABASE_CASES: &[(&str, Case)] = &[
     ("pruned runs leave the newest", pruned_runs_leave_the_newest),
     ("writers at once lose nothing", writers_at_once_lose_nothing),

@@ -382,7 +382,7 @@ fn side_failed(side: usize, error: WorkerError) -> Stop {
     Stop::Failed(SIDES[side], Box::new(error))
 }
 
-/// What a side's stop means for both.
+/// Turns a stop of one side into one of the workload.
 fn on_side(side: usize) -> impl Fn(meter::Stop) -> Stop {
     let name = SIDES[side].as_str();
     move |stop| match stop {

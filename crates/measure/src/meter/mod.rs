@@ -181,7 +181,7 @@ impl<'a> Meter<'a> {
         self.all_slots().all(|slot| slot.process() == Some(0))
     }
 
-    /// What the workers of a side report about themselves.
+    /// The properties that the workers of a side report, by their names.
     pub(crate) fn infos(&self, side: usize) -> BTreeMap<String, WorkerInfo> {
         let info = |(name, slot): (&&str, &Slot<'_>)| Some(((*name).to_owned(), slot.info()?.clone()));
         self.slots[side].iter().filter_map(info).collect()

@@ -1,4 +1,4 @@
-//! What goes wrong with programs that are measured, and with workers.
+//! Failures of programs that are measured, and of workers.
 
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::{Failure, FailureCause};

@@ -1,4 +1,4 @@
-//! Workloads: what one call does, who makes it, and which clock encloses it.
+//! Workloads: their calls, the worker that makes them, and the clock around them.
 
 use super::{
     BenchTask, Cache, CheckSpec, KernelSpec, Metrics, OpSpec, TIMER_CUDA_GRAPH, TIMER_HOST, TIMER_PROCESS,
@@ -35,7 +35,7 @@ pub struct Workload {
     pub work: Option<Work>,
 }
 
-/// What a workload's calls are.
+/// The kind of a workload's calls, with the settings of that kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
     /// A built-in op on the CPU, or that of the program which the suite has in its place.
